@@ -224,10 +224,16 @@ Status read_elastic(WorkerIdentity& identity,
   if (lookup("HORO_ELASTIC") == nullptr) return {};
   HORO_TRY_STATUS(read_numbers(identity, kElasticNumbers, lookup));
   read_texts(identity, kElasticTexts, lookup);
-  if (!identity.elastic || (identity.worker >= 0 && identity.board_slot >= 0)) return {};
+  if (!identity.elastic) return {};
+  const char* missing = nullptr;
+  if (identity.membership.empty()) missing = "HORO_MEMBERSHIP";
+  if (identity.board_slot < 0) missing = "HORO_BOARD_SLOT";
+  if (identity.worker < 0) missing = "HORO_WORKER";
+  if (missing == nullptr) return {};
   return fail(Errc::invalid_argument,
-              "HORO_ELASTIC=1 without {}; horo run sets both for the workers of an elastic job",
-              identity.worker < 0 ? "HORO_WORKER" : "HORO_BOARD_SLOT");
+              "HORO_ELASTIC=1 without {}; horo run sets it for the workers of an elastic job, and "
+              "a program between them must pass on all variables that begin with HORO_",
+              missing);
 }
 
 }  // namespace

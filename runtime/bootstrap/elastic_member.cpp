@@ -84,8 +84,7 @@ Result<Meeting> ElasticMember::meet(Identity identity, const MeetLimits& limits)
   const auto patience =
       last_ == 0 ? Deadline::never() : Deadline::in(SteadyClock::instance(), limits.membership);
   const JobStore agents_store{worker.membership, known.secret};
-  HORO_TRY(auto place, caller_.call(worker.membership.empty() ? *store : agents_store, worker_,
-                                    last_, patience));
+  HORO_TRY(auto place, caller_.call(agents_store, worker_, last_, patience));
   apply(place.answer, identity);
   const Membership membership{.generation = place.answer.generation,
                               .survivors = static_cast<int>(place.answer.survivors),

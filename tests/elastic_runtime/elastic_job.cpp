@@ -162,7 +162,8 @@ Worker& Job::start() {
                                                .board_nonce = kNonce,
                                                .elastic = true,
                                                .worker = number,
-                                               .board_slot = number});
+                                               .board_slot = number,
+                                               .membership = store.address()});
   environment.emplace_back("HORO_START_TIMEOUT", "20");
   environment.emplace_back("PATH", "/usr/bin:/bin");
   for (const auto& one : extra_) {

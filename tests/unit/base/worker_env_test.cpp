@@ -123,7 +123,7 @@ TEST_CASE("a worker of an elastic job is told its number and its slot, and other
     CHECK(horo::describes_rank(name));
 }
 
-TEST_CASE("a worker of an elastic job without number or slot is refused") {
+TEST_CASE("a worker of an elastic job without number, slot or agent is refused") {
   auto env = as_map(kThird);
   env["HORO_ELASTIC"] = "1";
   CHECK(horo::read_worker_identity(lookup_in(env)).error().message.find("without HORO_WORKER") !=
@@ -131,6 +131,10 @@ TEST_CASE("a worker of an elastic job without number or slot is refused") {
   env["HORO_WORKER"] = "0";
   CHECK(
       horo::read_worker_identity(lookup_in(env)).error().message.find("without HORO_BOARD_SLOT") !=
+      std::string::npos);
+  env["HORO_BOARD_SLOT"] = "3";
+  CHECK(
+      horo::read_worker_identity(lookup_in(env)).error().message.find("without HORO_MEMBERSHIP") !=
       std::string::npos);
   env["HORO_BOARD_SLOT"] = "1024";
   CHECK(horo::read_worker_identity(lookup_in(env))
