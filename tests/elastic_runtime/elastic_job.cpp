@@ -49,6 +49,10 @@ void Store::stop() {
   thread_.join();
 }
 
+void Store::be_busy(horo::Duration time) {
+  loop_->post([time] { std::this_thread::sleep_for(time); });
+}
+
 std::vector<std::string> Store::keys() {
   std::promise<std::vector<std::string>> all;
   loop_->post([&] {

@@ -34,6 +34,9 @@ class Store {
 
   void stop();  ///< All connections are closed.
 
+  /// For this time nobody is answered. New connections are made all the same, by the kernel.
+  void be_busy(horo::Duration time);
+
   std::vector<std::string> keys();
 
   const std::string& address() const { return address_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher has no place for a worker, or does not answer.
+// The launcher has no place for a worker, or the agent does not answer.
 #include "elastic_job.hpp"
 
 #include <catch2/catch.hpp>
@@ -34,6 +34,16 @@ TEST_CASE("an answer that makes no sense is refused") {
   const auto call = job.await_call(0);
   job.set(horo::elastic::answer_key(0, call.attempt), "nonsense");
   CHECK(worker.hear().substr(0, 15) == "failed protocol");
+}
+
+TEST_CASE("a worker waits for an agent that is busy for longer than connections may be refused") {
+  Job job(1);
+  auto& worker = job.start();
+  job.store.be_busy(std::chrono::seconds(6));
+  worker.tell("init");
+  job.answer(job.await_call(0), {.kind = MembershipKind::removed, .reason = "its host is to go"});
+  CHECK(worker.hear() ==
+        "failed removed this process is no longer part of the job: its host is to go");
 }
 
 TEST_CASE("a worker that waits for a generation fails when the store vanishes") {

@@ -2,8 +2,7 @@
 #include "runtime/bootstrap/elastic/membership_caller.hpp"
 
 #include <algorithm>
-
-#include "runtime/bootstrap/store/store_requests.hpp"
+#include <thread>
 
 namespace horo::runtime::bootstrap {
 
@@ -12,6 +11,7 @@ namespace {
 /// Launcher and agent serve their stores before a worker is started, so a store that refuses
 /// connections is gone, unless very many workers connect at the same time.
 constexpr Duration kToConnect = std::chrono::seconds(5);
+constexpr Duration kBetweenTries = std::chrono::milliseconds(50);
 
 Failure gone(Error error, const JobStore& store) {
   const bool lost = error.code == Errc::peer_lost || error.code == Errc::timed_out ||
@@ -23,11 +23,20 @@ Failure gone(Error error, const JobStore& store) {
               store.address, error.message);
 }
 
+/// An agent that accepts the connection and then says nothing may be busy, for example with
+/// processes that start slowly: the worker waits for it until the deadline. If the agent ends, the
+/// connection does, too.
 Result<kv::Client> connect(const JobStore& store, const Deadline& deadline) {
-  const auto soon = SteadyClock::instance().now() + kToConnect;
-  auto client = connect_in_time(store, Deadline::at(std::min(soon, deadline.when())));
-  if (client) return client;
-  return gone(std::move(client).error(), store);
+  const auto refused_until = Deadline::in(SteadyClock::instance(), kToConnect);
+  for (;;) {
+    auto client = store.connect(deadline);
+    if (client) return client;
+    const auto now = SteadyClock::instance().now();
+    if (client.error().code != Errc::unavailable || refused_until.expired(now) ||
+        deadline.expired(now))
+      return gone(std::move(client).error(), store);
+    std::this_thread::sleep_for(kBetweenTries);
+  }
 }
 
 Status check_kind(const elastic::MembershipAnswer& answer) {
@@ -66,7 +75,8 @@ Result<MembershipCaller::Place> MembershipCaller::call(const JobStore& store, st
 
 Status tell_resumed(const JobStore& store, const elastic::TrainingResumed& resumed,
                     const Deadline& deadline) {
-  HORO_TRY(auto client, connect(store, deadline));
+  const auto soon = SteadyClock::instance().now() + kToConnect;
+  HORO_TRY(auto client, connect(store, Deadline::at(std::min(soon, deadline.when()))));
   return client.set(elastic::resumed_key(resumed.worker), encode(resumed), deadline);
 }
 
