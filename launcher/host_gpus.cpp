@@ -52,9 +52,10 @@ class HostGpus::State : public std::enable_shared_from_this<State> {
   };
 
   Known read(Duration most) {
-    const auto until = std::chrono::steady_clock::now() + most;
+    const auto now = SteadyClock::instance().now();
     MutexLock lock(mutex_);
-    if (!reading_since_ && start()) {
+    if (!reading_since_ && start(now)) {
+      const auto until = now + most;
       while (reading_since_ && lock.wait_until(changed_, until) == std::cv_status::no_timeout) {
       }
     }
@@ -64,13 +65,14 @@ class HostGpus::State : public std::enable_shared_from_this<State> {
   }
 
  private:
-  bool start() HORO_REQUIRES(mutex_) {
+  /// `now`: when the caller began to wait, so that a reading for which it waited in vain is late.
+  bool start(TimePoint now) HORO_REQUIRES(mutex_) {
     try {
       start_quiet_thread([self = shared_from_this()] { self->work(); }).detach();
     } catch (const std::system_error&) {
       return false;  // The next look tries again.
     }
-    reading_since_ = SteadyClock::instance().now();
+    reading_since_ = now;
     return true;
   }
 

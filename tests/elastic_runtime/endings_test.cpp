@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 
 using namespace elastic_test;
-using horo::elastic::MembershipAnswer;
 using horo::elastic::MembershipKind;
 
 TEST_CASE("a worker that is no longer part of the job is told so, with the reason") {
