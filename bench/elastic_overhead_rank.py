@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of bench/elastic_overhead: takes a step of ResNet-50 whenever a line on the socket asks for one, and answers with the
-elapsed time and the processor time of this process."""
+"""One rank of bench/elastic_overhead: takes a step of ResNet-50 whenever a line on the socket asks for one ("bare": without
+commit()), and answers with the elapsed time and the processor time of this process."""
 
 import argparse
 import json
@@ -29,8 +29,9 @@ def main():
     connection.connect(args.socket)
     stream = connection.makefile("rw", encoding="ascii")
     for line in stream:
-        if line != "step\n":
+        if line not in ("step\n", "bare\n"):
             break
+        runtime.commits = line == "step\n"
         wall, cpu = time.perf_counter(), time.process_time()
         training.step()
         row = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}

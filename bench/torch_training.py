@@ -63,6 +63,7 @@ class HoroElastic(Horo):
 
     def __init__(self):
         super().__init__()
+        self.commits = True
         self.commit_seconds = []
 
     def distribute(self, model, optimizer, case):
@@ -72,6 +73,8 @@ class HoroElastic(Horo):
 
         def step_and_commit():
             step()
+            if not self.commits:
+                return
             begin = clock()
             state.commit()
             seconds.append(clock() - begin)
