@@ -22,7 +22,7 @@ void EntryLog::append(LogSlot entry, std::span<const std::uint64_t> words) {
   const auto room = region_.layout().word_count;
   auto at = body.next_word;
   if (at % room + words.size() > room) at += room - at % room;  // Entries do not wrap.
-  std::memcpy(region_.tables().words + at % room, words.data(), words.size_bytes());
+  std::copy(words.begin(), words.end(), region_.tables().words + at % room);
   body.next_word = at + words.size();
   const auto tail = body.tail.load(std::memory_order_relaxed);
   entry.sequence = tail + 1;
