@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 
+#include "discovery/amd_gpus.hpp"
 #include "discovery/cpu_list.hpp"
 #include "discovery/gpus.hpp"
 #include "discovery/text_file.hpp"
@@ -38,24 +38,6 @@ std::vector<int> cpus_near(const std::string& root, const std::string& address) 
   return near ? parse_cpus(*near) : std::vector<int>();
 }
 
-/// The number behind a name at the beginning of a line of the kernel's description of a node.
-std::uint64_t property(const std::string& text, std::string_view name) {
-  for (const auto line : words(text, "\n")) {
-    if (!line.starts_with(name) || line.substr(name.size(), 1) != " ") continue;
-    const auto number = line.substr(name.size() + 1);
-    std::uint64_t value = 0;
-    std::from_chars(number.data(), number.data() + number.size(), value);
-    return value;
-  }
-  return 0;
-}
-
-/// Bus, device and function in one number, as the kernel has them for AMD's GPUs.
-std::string pci_address(std::uint64_t domain, std::uint64_t location) {
-  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, location >> 8U & 0xffU,
-                     location >> 3U & 0x1fU, location & 7U);
-}
-
 }  // namespace
 
 std::vector<GpuPlace> nvidia_gpu_places(const std::string& root) {
@@ -72,17 +54,9 @@ std::vector<GpuPlace> nvidia_gpu_places(const std::string& root) {
 
 std::vector<GpuPlace> amd_gpu_places(const std::string& root) {
   std::vector<GpuPlace> places;
-  for (int node = 0;; ++node) {
-    const auto text = read_text_file(
-        fmt::format("{}/sys/class/kfd/kfd/topology/nodes/{}/properties", root, node));
-    if (!text) break;
-    if (property(*text, "simd_count") == 0) continue;  // A processor.
-    const auto id = property(*text, "unique_id");
-    places.push_back({.index = static_cast<int>(places.size()),
-                      .uuid = id == 0 ? "" : fmt::format("GPU-{:016x}", id),
-                      .slices = {},
-                      .cpus = cpus_near(root, pci_address(property(*text, "domain"),
-                                                          property(*text, "location_id")))});
+  for (const auto& gpu : amd_gpus(root)) {
+    places.push_back(
+        {.index = gpu.index, .uuid = gpu.uuid, .slices = {}, .cpus = cpus_near(root, gpu.pci)});
   }
   return places;
 }

@@ -56,6 +56,7 @@ Result<Survey> survey(const discovery::HostRequest& request) {
   } else {
     result.gpu_problem = gpus.error().message;
   }
+  result.amd_gpus = discovery::amd_gpus();
   HORO_TRY(result.interfaces, discovery::list_interfaces());
   result.shared_memory = shared_memory();
   return result;

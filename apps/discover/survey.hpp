@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "discovery/amd_gpus.hpp"
 #include "discovery/network_interfaces.hpp"
 #include "discovery/nvml/gpu_list.hpp"
 #include "discovery/search/find_hosts.hpp"
@@ -35,6 +36,7 @@ struct Survey {
   std::string topology_problem;            ///< Why the topology could not be read.
   std::optional<discovery::GpuList> gpus;  ///< Nothing: the driver's library says why not.
   std::string gpu_problem;
+  std::vector<discovery::AmdGpu> amd_gpus;
   std::vector<discovery::Interface> interfaces;
   std::optional<SharedMemory> shared_memory;  ///< Size of /dev/shm; nothing if it does not exist.
 

@@ -97,24 +97,60 @@ std::string gpu_text(const Survey& survey, const discovery::Gpu& gpu) {
   return text;
 }
 
-/// The GPUs that the driver's library knows; without it, those on the PCI bus.
-std::string gpus_text(const Survey& survey) {
+std::string amd_text(const Survey& survey, const discovery::AmdGpu& gpu) {
+  auto text = fmt::format("{}: {}, {}", gpu.index, gpu.name, gpu.pci);
+  if (gpu.name != gpu.target && !gpu.target.empty()) text += fmt::format(", {}", gpu.target);
+  if (gpu.memory != 0) text += fmt::format(", {} of {} used", in_gib(gpu.used), in_gib(gpu.memory));
+  if (gpu.busy >= 0) text += fmt::format(", {} % busy", gpu.busy);
+  return text + node_text(survey, gpu.pci);
+}
+
+std::string nvidia_text(const Survey& survey) {
+  auto text = line("driver", fmt::format("NVIDIA {}, for CUDA up to {}", survey.gpus->driver,
+                                         discovery::cuda_version_text(survey.gpus->cuda)));
+  for (const auto& gpu : survey.gpus->gpus) text += line("GPU", gpu_text(survey, gpu));
+  return text;
+}
+
+/// GPUs on the PCI bus of which no driver tells more.
+std::string other_gpus_text(const Survey& survey) {
   std::string text;
-  if (survey.gpus) {
-    text += line("driver", fmt::format("NVIDIA {}, for CUDA up to {}", survey.gpus->driver,
-                                       discovery::cuda_version_text(survey.gpus->cuda)));
-    for (const auto& gpu : survey.gpus->gpus) text += line("GPU", gpu_text(survey, gpu));
-    if (survey.gpus->gpus.empty()) text += line("GPU", "none");
-    return text;
-  }
-  const auto on_bus =
-      survey.topology ? survey.topology->of(DeviceKind::gpu) : std::vector<MachineDevice>{};
-  for (const auto& gpu : on_bus) {
+  if (!survey.topology || survey.gpus) return text;
+  for (const auto& gpu : survey.topology->of(DeviceKind::gpu)) {
+    const bool known =
+        std::any_of(survey.amd_gpus.begin(), survey.amd_gpus.end(),
+                    [&](const discovery::AmdGpu& amd) { return ends_alike(amd.pci, gpu.address); });
+    if (known && !gpu.address.empty()) continue;
     text += line("GPU", fmt::format("{}, {}; its use is not known: {}",
                                     gpu.name.empty() ? "unknown model" : gpu.name,
                                     place_of(*survey.topology, gpu), survey.gpu_problem));
   }
-  return on_bus.empty() ? line("GPU", "none") : text;
+  return text;
+}
+
+std::string gpus_text(const Survey& survey) {
+  const bool nvidia = survey.gpus && !survey.gpus->gpus.empty();
+  const auto others = other_gpus_text(survey);
+  std::string text;
+  if (survey.gpus) text += nvidia_text(survey);
+  if (!survey.amd_gpus.empty()) text += line("driver", "AMD amdgpu, for ROCm");
+  for (const auto& gpu : survey.amd_gpus) text += line("GPU", amd_text(survey, gpu));
+  const bool none = !nvidia && survey.amd_gpus.empty() && others.empty();
+  return text + (none ? line("GPU", "none") : others);
+}
+
+void write_amd(JsonWriter& json, const Survey& survey) {
+  if (survey.amd_gpus.empty()) return;
+  json.key("amd").begin_object().key("gpus").begin_array();
+  for (const auto& gpu : survey.amd_gpus) {
+    json.begin_object().key("index").value(gpu.index).key("name").value(gpu.name);
+    json.key("uuid").value(gpu.uuid).key("pci").value(gpu.pci).key("target").value(gpu.target);
+    json.key("memory_bytes").value(static_cast<std::int64_t>(gpu.memory));
+    json.key("used_bytes").value(static_cast<std::int64_t>(gpu.used));
+    if (gpu.busy >= 0) json.key("busy_percent").value(gpu.busy);
+    json.end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_gpu(JsonWriter& json, const discovery::Gpu& gpu) {
@@ -280,6 +316,7 @@ std::string survey_json(const Survey& survey) {
     json.key("problem").value(survey.topology_problem);
   }
   write_nvidia(json, survey);
+  write_amd(json, survey);
   write_interfaces(json, survey);
   if (survey.shared_memory) {
     json.key("shared_memory").begin_object();

@@ -33,9 +33,9 @@ std::vector<VisibleGpu> numbered(std::size_t count) {
 }
 
 /// Whether the GPUs are AMD's: their variables, or only their devices, are there.
-bool are_amd(const VisibleGpus& visible) {
+bool are_amd(const VisibleGpus& visible, const std::string& root) {
   return visible.variable == kHip ||
-         (discovery::nvidia_gpus().empty() && !discovery::amd_gpu_places().empty());
+         (discovery::nvidia_gpus(root).empty() && !discovery::amd_gpu_places(root).empty());
 }
 
 /// The name of a GPU among all of the host: HIP's numbers count in ROCm's list.
@@ -73,7 +73,7 @@ Failure not_located(const VisibleGpus& visible, const VisibleGpu& gpu, std::stri
 
 }  // namespace
 
-VisibleGpus visible_gpus(const GpuVariables& variables, AskDriver ask) {
+VisibleGpus visible_gpus(const GpuVariables& variables, AskDriver ask, const std::string& root) {
   VisibleGpus visible;
   if (variables.rocr) {
     for (const auto id : discovery::words(*variables.rocr, ",")) visible.rocr.emplace_back(id);
@@ -83,10 +83,10 @@ VisibleGpus visible_gpus(const GpuVariables& variables, AskDriver ask) {
   } else if (variables.hip || variables.rocr) {
     visible.variable = kHip;
     visible.gpus = variables.hip ? named(*variables.hip) : numbered(visible.rocr.size());
-  } else if (auto count = discovery::nvidia_gpus().size(); count != 0) {
+  } else if (auto count = discovery::nvidia_gpus(root).size(); count != 0) {
     visible.by_bus = true;
     visible.gpus = numbered(count);
-  } else if (count = discovery::amd_gpu_places().size(); count != 0) {
+  } else if (count = discovery::amd_gpu_places(root).size(); count != 0) {
     visible.variable = kHip;
     visible.gpus = numbered(count);
   } else if (ask == AskDriver::yes) {
@@ -104,9 +104,9 @@ std::size_t gpu_of(int local_rank, int ranks, std::size_t gpus) {
   return all <= gpus ? rank : rank * gpus / all;
 }
 
-Status locate(VisibleGpus& visible, int ranks) {
-  const bool amd = are_amd(visible);
-  const auto by_files = amd ? discovery::amd_gpu_places() : discovery::nvidia_gpu_places();
+Status locate(VisibleGpus& visible, int ranks, const std::string& root) {
+  const bool amd = are_amd(visible, root);
+  const auto by_files = amd ? discovery::amd_gpu_places(root) : discovery::nvidia_gpu_places(root);
   std::optional<Result<Places>> last;
   for (int rank = 0; rank < ranks && !visible.gpus.empty(); ++rank) {
     auto& gpu = visible.gpus[gpu_of(rank, ranks, visible.gpus.size())];

@@ -48,16 +48,18 @@ struct VisibleGpus {
 /// Where a name of CUDA's or HIP's variable is to be looked for beyond files.
 enum class AskDriver : bool { no, yes };
 
-/// The GPUs that the variables name; without them, all of this host. Blocks: while NVIDIA's driver
-/// starts, if it may be asked and there are no files of it.
-VisibleGpus visible_gpus(const GpuVariables& variables, AskDriver ask);
+/// The GPUs that the variables name; without them, all of this host, by files below `root`. Blocks:
+/// while NVIDIA's driver starts, if it may be asked and there are no files of it.
+VisibleGpus visible_gpus(const GpuVariables& variables, AskDriver ask,
+                         const std::string& root = "");
 
 /// Index of a local rank's GPU among `gpus` (at least 1): one of its own if there are enough, else
 /// one that it shares with neighbouring ranks. Pure.
 std::size_t gpu_of(int local_rank, int ranks, std::size_t gpus);
 
-/// Fills in where those GPUs are that `ranks` ranks get. Blocks: while NVIDIA's driver starts,
-/// where files do not tell. Fails: not_found (no such GPU), unsupported (nobody knows where it is).
-Status locate(VisibleGpus& visible, int ranks);
+/// Fills in where those GPUs are that `ranks` ranks get, by files below `root`. Blocks: while
+/// NVIDIA's driver starts, where files do not tell. Fails: not_found (no such GPU), unsupported
+/// (nobody knows where it is).
+Status locate(VisibleGpus& visible, int ranks, const std::string& root = "");
 
 }  // namespace horo::launcher

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "discovery/amd_gpus.hpp"
 #include "discovery/cpu_list.hpp"
 
 using namespace horo;
@@ -94,6 +95,48 @@ TEST_CASE("the kernel's files tell AMD's GPUs in ROCm's order") {
   CHECK(places[1].uuid.empty());
   CHECK(places[1].cpus == std::vector<int>{0, 1});
   CHECK(amd_gpu_places(root.path() + "/nothing").empty());
+}
+
+TEST_CASE("GPUs of AMD that a container hides do not count, and those behind them do") {
+  const Root root;
+  const std::filesystem::path folder = root.path();
+  const auto nodes = folder / "sys/class/kfd/kfd/topology/nodes";
+  write(nodes / "0/properties", "simd_count 0\n");
+  // Node 1 is hidden: its description cannot be read.
+  std::filesystem::create_directories(nodes / "1/properties");
+  write(nodes / "2/properties", "simd_count 304\nunique_id 2\n");
+  write(nodes / "10/properties", "simd_count 304\nunique_id 10\n");
+  const auto gpus = amd_gpus(root.path());
+  REQUIRE(gpus.size() == 2);
+  CHECK(gpus[0].uuid == "GPU-0000000000000002");
+  CHECK(gpus[1].uuid == "GPU-000000000000000a");
+  CHECK(gpus[1].index == 1);
+}
+
+TEST_CASE("the kernel's files tell model, architecture, memory and use of AMD's GPUs") {
+  const Root root;
+  const std::filesystem::path folder = root.path();
+  const auto nodes = folder / "sys/class/kfd/kfd/topology/nodes";
+  write(nodes / "1/properties",
+        "simd_count 440\nlocation_id 49408\ndomain 0\ngfx_target_version 90010\n");
+  write(nodes / "1/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 68702699520\n");
+  write(nodes / "1/mem_banks/1/properties", "heap_type 0\nsize_in_bytes 4096\n");
+  write(nodes / "2/properties", "simd_count 8\nlocation_id 768\ngfx_target_version 110003\n");
+  const auto device = folder / "sys/bus/pci/devices/0000:c1:00.0";
+  write(device / "product_name", "AMD INSTINCT MI250X\n");
+  write(device / "mem_info_vram_used", "1073741824\n");
+  write(device / "gpu_busy_percent", "37\n");
+  const auto gpus = amd_gpus(root.path());
+  REQUIRE(gpus.size() == 2);
+  CHECK(gpus[0].name == "AMD INSTINCT MI250X");
+  CHECK(gpus[0].target == "gfx90a");
+  CHECK(gpus[0].pci == "0000:c1:00.0");
+  CHECK(gpus[0].memory == 68702699520U);
+  CHECK(gpus[0].used == 1073741824U);
+  CHECK(gpus[0].busy == 37);
+  CHECK(gpus[1].name == "gfx1103");
+  CHECK(gpus[1].memory == 0);
+  CHECK(gpus[1].busy == -1);
 }
 
 TEST_CASE("CUDA's names of a GPU: an index, a UUID or its beginning, a MIG device") {

@@ -2,6 +2,9 @@
 #include "launcher/binding/binding.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -131,4 +134,32 @@ TEST_CASE("AMD's variables are distributed under HIP's name, counted in ROCm's l
   CHECK(parts.ranks[0].gpus == "0");
   CHECK(parts.ranks[1].gpus == "1");
   CHECK(parts.gpu_variable == std::string("HIP_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("a host with GPUs of AMD only is known by the kernel's files, and its GPUs are located") {
+  std::string root = "/tmp/horo-amd-XXXXXX";
+  REQUIRE(mkdtemp(root.data()) != nullptr);
+  const std::filesystem::path folder = root;
+  const auto write = [](const std::filesystem::path& file, const std::string& text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  const auto nodes = folder / "sys/class/kfd/kfd/topology/nodes";
+  write(nodes / "0/properties", "simd_count 0\n");
+  write(nodes / "1/properties", "simd_count 304\nlocation_id 256\n");
+  write(nodes / "2/properties", "simd_count 304\nlocation_id 512\nunique_id 7\n");
+  write(folder / "sys/bus/pci/devices/0000:01:00.0/local_cpulist", "0-1\n");
+  write(folder / "sys/bus/pci/devices/0000:02:00.0/local_cpulist", "2-3\n");
+  auto visible = visible_gpus({}, AskDriver::no, root);
+  CHECK(visible.variable == std::string("HIP_VISIBLE_DEVICES"));
+  REQUIRE(visible.gpus.size() == 2);
+  CHECK(visible.gpus[1].id == "1");
+  REQUIRE(locate(visible, 2, root));
+  CHECK(visible.gpus[1].cpus == Cpus{2, 3});
+  // Numbers of HIP count in ROCm's list.
+  auto listed = visible_gpus({.rocr = "GPU-0000000000000007,0"}, AskDriver::no, root);
+  REQUIRE(locate(listed, 2, root));
+  CHECK(listed.gpus[0].cpus == Cpus{2, 3});
+  CHECK(listed.gpus[1].cpus == Cpus{0, 1});
+  std::filesystem::remove_all(folder);
 }
