@@ -61,7 +61,7 @@ struct Bench {
   static std::unique_ptr<runtime::Device> open() {
     const char* const file = std::getenv("HORO_GPU_DRIVER");
     const auto* const driver =
-        must(runtime::cuda::load_driver(file == nullptr ? runtime::cuda::kDriverFile : file));
+        must(runtime::cuda::load_driver(file == nullptr ? runtime::cuda::kAutomatic : file));
     return must(runtime::open_driver_device(*driver, 0));
   }
 

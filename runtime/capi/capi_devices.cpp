@@ -17,8 +17,14 @@ namespace {
 
 /// Only horo_init writes them, and no tensor is in device memory before.
 DeviceRules& rules() {
-  static auto* const rules = new DeviceRules{.driver = cuda::kDriverFile, .nccl = {}};
+  static auto* const rules = new DeviceRules{.driver = cuda::kAutomatic, .nccl = {}};
   return *rules;
+}
+
+/// The library that goes with the devices of this process.
+const nccl::Brand& brand() {
+  const auto* const driver = cuda::loaded_driver();
+  return driver != nullptr && driver->api == &cuda::kHip ? nccl::kRccl : nccl::kNccl;
 }
 
 /// Whether NCCL may move tensors of this process's devices. Fails: unavailable, unsupported.
@@ -27,18 +33,28 @@ Status check_nccl(const DeviceRules& rules) {
     return fail(Errc::unsupported,
                 "HORO_GPU_OPERATIONS names another way than nccl; set it to auto or nccl");
   }
-  HORO_TRY([[maybe_unused]] const auto* library, nccl::load(rules.nccl));
+  HORO_TRY([[maybe_unused]] const auto* library, nccl::load(rules.nccl, brand()));
   return {};
 }
 
+/// Whether devices are reached by this library. Fails: unavailable.
+Status check_api(const cuda::DeviceApi& api, const DeviceRules& rules) {
+  const bool open = cuda::loaded_driver() == nullptr && rules.driver == cuda::kAutomatic;
+  if (const auto signs = cuda::look_at_host(); open && &cuda::choose_api(signs) != &api)
+    return fail(Errc::unavailable, "{}", cuda::why_not_chosen(api, signs));
+  HORO_TRY(const auto* const driver, cuda::load_driver(rules.driver));
+  if (driver->api == &api) return {};
+  return fail(Errc::unavailable, "this process uses {}, not {}", driver->api->library, api.library);
+}
+
 Status check_support(std::string_view what) {
-  if (what == "rocm")
-    return fail(Errc::unsupported, "this version moves no tensors in the memory of AMD's devices");
-  if (what != "cuda" && what != "nccl")
+  if (what != "cuda" && what != "nccl" && what != "rocm")
     return fail(Errc::invalid_argument, "'{}' is not one of cuda, nccl, rocm", what);
   HORO_TRY(const auto rules, read_device_rules());
+  if (what == "rocm") return check_api(cuda::kHip, rules);
+  if (what == "cuda") return check_api(cuda::kCuda, rules);
   HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(rules.driver));
-  return what == "nccl" ? check_nccl(rules) : Status();
+  return check_nccl(rules);
 }
 
 }  // namespace
@@ -66,7 +82,7 @@ std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::stri
   return [nccl = std::move(nccl), streams] {
     std::vector<std::unique_ptr<DevicePath>> paths;
     paths.push_back(make_ipc_path());
-    paths.push_back(std::make_unique<NcclPath>(nccl, streams));
+    paths.push_back(std::make_unique<NcclPath>(nccl, brand(), streams));
     return paths;
   };
 }

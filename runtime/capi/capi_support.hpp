@@ -66,8 +66,8 @@ Devices& devices();
 
 /// The knobs for tensors in device memory.
 struct DeviceRules {
-  std::string driver;  ///< The file from which CUDA's driver is loaded.
-  std::string nccl;    ///< NCCL's file.
+  std::string driver;  ///< The file of CUDA's driver or HIP's runtime.
+  std::string nccl;    ///< The file of NCCL or RCCL.
   GpuOperations wanted = GpuOperations::automatic;
   bool waits_by_stream = true;  ///< horo_wait_stream returns before operations are complete.
 };
@@ -78,7 +78,7 @@ Result<DeviceRules> read_device_rules();
 /// The rules of this process. Before horo_init returns.
 const DeviceRules& set_device_rules(DeviceRules rules);
 
-/// Makes the ways between devices, the best first; `nccl` is NCCL's file.
+/// Makes the ways between devices, the best first; `nccl` is the file of NCCL or RCCL.
 std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
                                                                        int streams);
 

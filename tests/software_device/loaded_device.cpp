@@ -11,11 +11,12 @@
 namespace horo::tests {
 
 std::string SoftwareDevice::path() {
-  return HORO_TEST_SOFTWARE_DEVICE;
+  const char* const other = std::getenv("HORO_TEST_DEVICE_LIBRARY");
+  return other == nullptr ? HORO_TEST_SOFTWARE_DEVICE : other;
 }
 
 SoftwareDevice::SoftwareDevice(const std::string& plan) {
-  void* const library = dlopen(HORO_TEST_SOFTWARE_DEVICE, RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(path().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   const auto find = [library](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));

@@ -15,7 +15,7 @@ namespace horo::tests {
 /// Thread: any. There is one per process.
 class SoftwareDevice {
  public:
-  /// The path of the library.
+  /// The path of the library; HORO_TEST_DEVICE_LIBRARY names the one with HIP's names.
   static std::string path();
 
   /// Loads it with this plan, see fault_plan.hpp.

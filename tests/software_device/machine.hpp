@@ -80,6 +80,9 @@ struct Stream {
   bool destroyed = false;
 };
 
+/// The variable that hides devices from the process, or null.
+const char* visible_list();
+
 /// One process's devices. It is never destroyed, because its threads may run until the process
 /// ends. Thread: any.
 class Machine {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* horo-software-device.so stands in for the driver of a GPU, in tests only. It has the entry points
  * of CUDA's driver that Horo uses, as NVIDIA documents them, and moves real bytes in host memory.
- * Nothing loads it unless HORO_GPU_DRIVER names its path. These functions are its own. */
+ * Nothing loads it unless HORO_GPU_DRIVER names its path. horo-software-hip.so has the entry points
+ * of HIP's runtime as well. These functions are their own. */
 #ifndef HORO_TESTS_SOFTWARE_DEVICE_H
 #define HORO_TESTS_SOFTWARE_DEVICE_H
 

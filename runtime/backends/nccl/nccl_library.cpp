@@ -3,31 +3,52 @@
 
 #include <dlfcn.h>
 
+#include "runtime/device/library_in_use.hpp"
+
 namespace horo::runtime::nccl {
 
 namespace {
 
 constexpr Result kRemoteError = 6;
 
+/// A library that is open; null: it cannot be loaded, and `why` says why.
+struct Opened {
+  void* handle = nullptr;
+  std::string file;
+  std::string why;
+};
+
 /// The framework's own, if it has loaded one: two in one process share no connections.
-void* open_library(const char* file) {
-  void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  return handle != nullptr ? handle : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+Opened open_library(const std::string& file, const Brand& brand) {
+  Opened opened;
+  const auto attempt = [&opened](const std::string& name, int flags) {
+    if (opened.handle != nullptr || name.empty()) return;
+    opened.file = name;
+    opened.handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
+    const char* const said = opened.handle == nullptr ? dlerror() : nullptr;
+    if (flags == 0 && opened.why.empty()) opened.why = said == nullptr ? name : said;
+  };
+  if (!file.empty() && file != kAutomatic) {
+    attempt(file, RTLD_NOLOAD);
+    attempt(file, 0);
+    return opened;
+  }
+  attempt(loaded_library(brand.prefix), RTLD_NOLOAD);
+  for (const auto* const known : brand.files) attempt(known == nullptr ? "" : known, 0);
+  return opened;
 }
 
-horo::Result<Library> find_functions(const std::string& file) {
-  void* handle = open_library(file.c_str());
-  if (handle == nullptr) {
-    const char* why = dlerror();
-    return fail(Errc::unavailable,
-                "NCCL cannot be loaded: {}; it comes with a framework for CUDA, with PyPI's "
-                "nvidia-nccl-cu13, or as NVIDIA's libnccl2",
-                why == nullptr ? file : why);
+horo::Result<Library> find_functions(const std::string& file, const Brand& brand) {
+  const auto opened = open_library(file, brand);
+  if (opened.handle == nullptr) {
+    return fail(Errc::unavailable, "{} cannot be loaded: {}; it comes with {}", brand.name,
+                opened.why, brand.comes_with);
   }
-  Library library{};
+  Library library{.brand = &brand};
   std::string missing;
   const auto find = [&](auto& function, const char* symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened.handle, symbol));
     if (function == nullptr) missing += missing.empty() ? symbol : fmt::format(", {}", symbol);
   };
   find(library.get_version, "ncclGetVersion");
@@ -45,11 +66,26 @@ horo::Result<Library> find_functions(const std::string& file) {
   find(library.send, "ncclSend");
   find(library.receive, "ncclRecv");
   if (!missing.empty())
-    return fail(Errc::unavailable, "{} has no {}; install NCCL 2.8 or later", file, missing);
+    return fail(Errc::unavailable, "{} has no {}; install {} or later", opened.file, missing,
+                brand.oldest);
   return library;
 }
 
 }  // namespace
+
+const Brand kNccl{.name = "NCCL",
+                  .prefix = "libnccl.so",
+                  .files = {"libnccl.so.2"},
+                  .comes_with =
+                      "a framework for CUDA, with PyPI's nvidia-nccl-cu13, or as "
+                      "NVIDIA's libnccl2",
+                  .oldest = "NCCL 2.8"};
+
+const Brand kRccl{.name = "RCCL",
+                  .prefix = "librccl.so",
+                  .files = {"librccl.so.1", "/opt/rocm/lib/librccl.so.1"},
+                  .comes_with = "ROCm, or with a framework that is built for ROCm",
+                  .oldest = "RCCL 2.8"};
 
 int type_of(DType dtype) {
   switch (dtype) {
@@ -107,8 +143,8 @@ Status Library::status(Result result, const char* call) const {
               get_error_string(result));
 }
 
-horo::Result<const Library*> load(const std::string& file) {
-  static const auto library = find_functions(file);
+horo::Result<const Library*> load(const std::string& file, const Brand& brand) {
+  static const auto library = find_functions(file, brand);
   if (!library) return Failure(library.error());
   return &*library;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's functions, found at run time, and as much of its interface as is used here, as NVIDIA
-// documents it. These numbers and signatures have been the same in all versions 2.
+// documents it. These numbers and signatures have been the same in all versions 2. AMD's RCCL has
+// the same functions, numbers and versions:
+//   https://rocm.docs.amd.com/projects/rccl/en/latest/api-reference/api-library.html
 #pragma once
 
 #include <array>
@@ -35,7 +37,23 @@ inline constexpr int kOldestVersion = 2800;
 /// "2.28.9". Pure.
 std::string version_text(int version);
 
+/// NCCL or RCCL. There are two objects of this type, and code compares their addresses.
+struct Brand {
+  const char* name;
+  const char* prefix;                ///< With which the names of its files begin.
+  std::array<const char*, 2> files;  ///< They are tried in this order.
+  const char* comes_with;            ///< The place where a user finds it.
+  const char* oldest;                ///< The oldest version that can be used.
+};
+
+extern const Brand kNccl;
+extern const Brand kRccl;
+
+/// Stands for a file: that of the brand.
+inline constexpr const char* kAutomatic = "auto";
+
 struct Library {
+  const Brand* brand = &kNccl;
   Result (*get_version)(int* version);
   Result (*get_unique_id)(UniqueId* id);
   Result (*comm_init_rank)(Comm* comm, int ranks, UniqueId id, int rank);
@@ -60,11 +78,8 @@ struct Library {
   Status status(Result result, const char* call) const;
 };
 
-/// NCCL's file, unless a knob names another one.
-inline constexpr const char* kLibraryFile = "libnccl.so.2";
-
-/// Loaded once per process: when it is loaded already, `file` does not matter. Fails: unavailable
-/// (no such file, or without a function; which).
-horo::Result<const Library*> load(const std::string& file = kLibraryFile);
+/// Loaded once per process: when one is loaded already, the arguments do not matter. Fails:
+/// unavailable (no such file, or without a function; which).
+horo::Result<const Library*> load(const std::string& file = kAutomatic, const Brand& brand = kNccl);
 
 }  // namespace horo::runtime::nccl

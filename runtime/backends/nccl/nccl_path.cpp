@@ -19,6 +19,7 @@ struct Offer {
   int version = 0;
   int streams = 1;  ///< That it may use, from 1.
   bool packs = false;
+  bool rccl = false;  ///< RCCL counts versions as NCCL, but they do not work together.
   std::array<nccl::UniqueId, kMostIds> ids{};  ///< Those that this member makes.
 };
 
@@ -44,14 +45,18 @@ Result<Offer> offer_of(const DeviceMember& member) {
   return offer;
 }
 
+const char* brand_of(const Offer& offer) {
+  return offer.rccl ? nccl::kRccl.name : nccl::kNccl.name;
+}
+
 /// Two members that share a device.
-Status check_devices(std::span<const DeviceMember> members) {
+Status check_devices(std::span<const DeviceMember> members, const nccl::Brand& brand) {
   const auto twins = shared_device(members);
   if (!twins) return {};
   return fail(Errc::unavailable,
-              "ranks {} and {} use one device ({}), which NCCL refuses; start the job with --gpus "
+              "ranks {} and {} use one device ({}), which {} refuses; start the job with --gpus "
               "auto, or choose the device by the local rank",
-              twins->first->rank, twins->second->rank, twins->first->uuid);
+              twins->first->rank, twins->second->rank, twins->first->uuid, brand.name);
 }
 
 }  // namespace
@@ -61,12 +66,13 @@ std::string NcclPath::described() const {
 }
 
 Result<std::string> NcclPath::offer(Device& device, int position, int members) {
-  HORO_TRY(library_, nccl::load(file_));
+  HORO_TRY(library_, nccl::load(file_, brand_));
   Offer offer{.streams = std::min(streams_, kMostIds * members),
-              .packs = device.packer() != nullptr};
+              .packs = device.packer() != nullptr,
+              .rccl = library_->brand == &nccl::kRccl};
   HORO_TRY_STATUS(library_->status(library_->get_version(&offer.version), "ncclGetVersion"));
   if (offer.version < nccl::kOldestVersion) {
-    return fail(Errc::unavailable, "NCCL {} is too old; install 2.8 or later",
+    return fail(Errc::unavailable, "{} {} is too old; install 2.8 or later", library_->brand->name,
                 nccl::version_text(offer.version));
   }
   for (int stream = 0; stream < offer.streams; ++stream) {
@@ -81,12 +87,16 @@ Status NcclPath::check(std::span<const DeviceMember> members) const {
   HORO_TRY(const auto first, offer_of(members.front()));
   for (const auto& member : members) {
     HORO_TRY(const auto other, offer_of(member));
+    if (other.rccl != first.rccl) {
+      return fail(Errc::unavailable, "{} on rank {}, and {} on rank {}: they do not work together",
+                  brand_of(first), members.front().rank, brand_of(other), member.rank);
+    }
     if (other.version == first.version) continue;
-    return fail(Errc::unavailable, "NCCL {} on rank {}, and {} on rank {}; install one version",
-                nccl::version_text(first.version), members.front().rank,
+    return fail(Errc::unavailable, "{} {} on rank {}, and {} on rank {}; install one version",
+                brand_of(first), nccl::version_text(first.version), members.front().rank,
                 nccl::version_text(other.version), member.rank);
   }
-  return check_devices(members);
+  return check_devices(members, brand_);
 }
 
 bool NcclPath::takes(const Signature& like) const {

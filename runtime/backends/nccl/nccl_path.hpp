@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL as a way between the devices of a set's members.
+// NCCL, or RCCL on AMD's devices, as a way between the devices of a set's members.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ class NcclPath final : public DevicePath {
  public:
   /// `file`: of the library, which is loaded when the path is offered. `streams`: as many as a set
   /// may use, from 1.
-  NcclPath(std::string file, int streams) : file_(std::move(file)), streams_(streams) {}
+  NcclPath(std::string file, const nccl::Brand& brand, int streams)
+      : file_(std::move(file)), brand_(brand), streams_(streams) {}
 
   std::string_view name() const override { return "nccl"; }
 
@@ -25,6 +26,7 @@ class NcclPath final : public DevicePath {
 
  private:
   const std::string file_;
+  const nccl::Brand& brand_;
   const int streams_;
   const nccl::Library* library_ = nullptr;
   // Known once connected:

@@ -8,6 +8,8 @@
 
 #include "base/mutex.hpp"
 #include "runtime/device/device_memory.hpp"
+#include "runtime/device/driver/hip_calls.hpp"
+#include "runtime/device/library_in_use.hpp"
 
 namespace horo::runtime::cuda {
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr Code kOutOfMemory = 2;
 constexpr Code kNoDevice = 100;
+constexpr Code kInvalidDevice = 101;
 
 std::atomic<const Driver*> loaded{nullptr};
 Mutex loading;
@@ -27,18 +30,19 @@ bool may_find(void* library, Function& function, const char* symbol) {
 
 /// All of these functions, or the first is null.
 void find_sharing(void* library, Driver& driver) {
-  if (!may_find(library, driver.open_memory, "cuIpcOpenMemHandle_v2") ||
-      !may_find(library, driver.close_memory, "cuIpcCloseMemHandle") ||
-      !may_find(library, driver.share_event, "cuIpcGetEventHandle") ||
-      !may_find(library, driver.open_event, "cuIpcOpenEventHandle") ||
-      !may_find(library, driver.share_memory, "cuIpcGetMemHandle"))
+  const auto& names = driver.names();
+  if (!may_find(library, driver.open_memory, names.open_memory) ||
+      !may_find(library, driver.close_memory, names.close_memory) ||
+      !may_find(library, driver.share_event, names.share_event) ||
+      !may_find(library, driver.open_event, names.open_event) ||
+      !may_find(library, driver.share_memory, names.share_memory))
     driver.share_memory = nullptr;
 }
 
-/// CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
 void find_uuid(void* library, Driver& driver) {
-  if (!may_find(library, driver.device_uuid, "cuDeviceGetUuid_v2"))
-    may_find(library, driver.device_uuid, "cuDeviceGetUuid");
+  for (const auto* const name : driver.names().device_uuid) {
+    if (may_find(library, driver.device_uuid, name)) return;
+  }
 }
 
 /// Finds functions that must be there, and lists those that are not.
@@ -54,75 +58,123 @@ struct Needed {
 };
 
 void find_launches(Needed& find, Driver& driver) {
-  find(driver.version, "cuDriverGetVersion");
-  find(driver.load_module, "cuModuleLoadData");
-  find(driver.unload_module, "cuModuleUnload");
-  find(driver.module_function, "cuModuleGetFunction");
-  find(driver.launch, "cuLaunchKernel");
+  const auto& names = driver.names();
+  find(driver.version, names.version);
+  find(driver.load_module, names.load_module);
+  find(driver.unload_module, names.unload_module);
+  find(driver.module_function, names.module_function);
+  find(driver.launch, names.launch);
 }
 
 /// Fills the table; the text lists the functions that the library lacks.
 std::string find_functions(void* library, Driver& driver) {
+  const auto& names = driver.names();
   Needed find{library};
   find_launches(find, driver);
-  find(driver.init, "cuInit");
-  find(driver.device_count, "cuDeviceGetCount");
-  find(driver.device_get, "cuDeviceGet");
-  find(driver.retain_primary_context, "cuDevicePrimaryCtxRetain");
-  find(driver.release_primary_context, "cuDevicePrimaryCtxRelease_v2");
-  find(driver.push_context, "cuCtxPushCurrent_v2");
-  find(driver.pop_context, "cuCtxPopCurrent_v2");
-  find(driver.current_device, "cuCtxGetDevice");
-  find(driver.context_of_stream, "cuStreamGetCtx");
-  find(driver.allocate, "cuMemAlloc_v2");
-  find(driver.free, "cuMemFree_v2");
-  find(driver.allocate_host, "cuMemHostAlloc");
-  find(driver.free_host, "cuMemFreeHost");
-  find(driver.pointer_attribute, "cuPointerGetAttribute");
-  find(driver.copy, "cuMemcpyAsync");
-  find(driver.make_stream, "cuStreamCreate");
-  find(driver.make_stream_with_priority, "cuStreamCreateWithPriority");
-  find(driver.priority_range, "cuCtxGetStreamPriorityRange");
-  find(driver.destroy_stream, "cuStreamDestroy_v2");
-  find(driver.stream_is_capturing, "cuStreamIsCapturing");
-  find(driver.make_event, "cuEventCreate");
-  find(driver.destroy_event, "cuEventDestroy_v2");
-  find(driver.record, "cuEventRecord");
-  find(driver.query, "cuEventQuery");
-  find(driver.wait, "cuStreamWaitEvent");
-  find(driver.error_name, "cuGetErrorName");
-  find(driver.error_text, "cuGetErrorString");
+  find(driver.init, names.init);
+  find(driver.device_count, names.device_count);
+  find(driver.device_get, names.device_get);
+  find(driver.retain_primary_context, names.retain_primary_context);
+  find(driver.release_primary_context, names.release_primary_context);
+  find(driver.push_context, names.push_context);
+  find(driver.pop_context, names.pop_context);
+  find(driver.allocate, names.allocate);
+  find(driver.free, names.free);
+  find(driver.allocate_host, names.allocate_host);
+  find(driver.free_host, names.free_host);
+  find(driver.pointer_attribute, names.pointer_attribute);
+  find(driver.copy, names.copy);
+  find(driver.make_stream, names.make_stream);
+  find(driver.make_stream_with_priority, names.make_stream_with_priority);
+  find(driver.priority_range, names.priority_range);
+  find(driver.destroy_stream, names.destroy_stream);
+  find(driver.stream_is_capturing, names.stream_is_capturing);
+  find(driver.make_event, names.make_event);
+  find(driver.destroy_event, names.destroy_event);
+  find(driver.record, names.record);
+  find(driver.query, names.query);
+  find(driver.wait, names.wait);
+  find(driver.error_name, names.error_name);
+  find(driver.error_text, names.error_text);
+  if (find.missing.empty() && driver.api == &kHip) return adapt_hip(library, driver);
   return find.missing;
 }
 
-Failure no_device() {
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr) {
+/// A library that is open, and which of the two it is.
+struct Opened {
+  void* library = nullptr;
+  std::string file;
+  const DeviceApi* api = &kCuda;
+};
+
+Failure not_loaded(const DeviceApi& api, const std::string& file, const char* why) {
+  return fail(Errc::unavailable, "{} cannot be loaded: {}; {}", api.library,
+              why == nullptr ? file : why, api.comes_with);
+}
+
+Result<Opened> open_file(const std::string& file) {
+  Opened opened{.library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), .file = file};
+  if (opened.library == nullptr) {
+    const char* const why = dlerror();
+    const bool hip = file.substr(file.rfind('/') + 1).starts_with(kHip.prefix);
+    return not_loaded(hip ? kHip : kCuda, file, why);
+  }
+  if (dlsym(opened.library, kHip.names.init) != nullptr) opened.api = &kHip;
+  return opened;
+}
+
+/// The library that the program or this host needs. One that the program has loaded comes first:
+/// two in one process share no streams.
+Result<Opened> open_chosen() {
+  const auto& api = choose_api(look_at_host());
+  Opened opened{.library = nullptr, .file = loaded_library(api.prefix), .api = &api};
+  std::string why;
+  if (!opened.file.empty()) opened.library = dlopen(opened.file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  for (const auto* const file : api.files) {
+    if (opened.library != nullptr || file == nullptr) break;
+    opened.file = file;
+    opened.library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    const char* const said = opened.library == nullptr ? dlerror() : nullptr;
+    if (why.empty() && said != nullptr) why = said;
+  }
+  if (opened.library == nullptr) return not_loaded(api, opened.file, why.c_str());
+  return opened;
+}
+
+Failure no_device(const DeviceApi& api) {
+  for (const auto* const variable : api.visibility) {
+    const char* const visible = variable == nullptr ? nullptr : std::getenv(variable);
+    if (visible == nullptr) continue;
     return fail(Errc::unavailable,
-                "CUDA's driver sees no device: this machine has none, or the container was not "
-                "given any");
+                "{} sees no device: {} is '{}'; it must begin with the number or UUID of a device "
+                "of this machine, or be unset",
+                api.library, variable, visible);
   }
   return fail(Errc::unavailable,
-              "CUDA's driver sees no device: CUDA_VISIBLE_DEVICES is '{}'; it must begin with the "
-              "number or UUID of a device of this machine, or be unset",
-              visible);
+              "{} sees no device: this machine has none, or the container was not given any",
+              api.library);
 }
 
 Status start(const Driver& driver) {
-  const auto code = driver.init(0);
+  auto code = driver.init(0);
   int count = 0;
-  if (code == kSuccess)
-    HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
-  if (code == kNoDevice || (code == kSuccess && count == 0)) return no_device();
-  if (auto ready = driver.status(code, "cuInit"); !ready)
-    return fail(Errc::unavailable, "CUDA's driver cannot be used: {}", ready.error().message);
+  // Without a device, HIP's runtime does not start (kInvalidDevice), or its count is an error.
+  const bool starts = code != kInvalidDevice || driver.api != &kHip;
+  if (code == kSuccess) code = driver.device_count(&count);
+  if (code == kNoDevice || !starts || (code == kSuccess && count == 0))
+    return no_device(*driver.api);
+  if (auto ready = driver.status(code, driver.names().init); !ready) {
+    return fail(Errc::unavailable, "{} cannot be used: {}", driver.api->library,
+                ready.error().message);
+  }
   return {};
 }
 
 }  // namespace
 
-Status Driver::status(Code code, const char* call) const {
+Status Driver::status(Code code, std::string_view call) const {
   if (code == kSuccess) return {};
+  if (call.ends_with("_v2")) call.remove_suffix(3);
   const char* name = nullptr;
   const char* text = nullptr;
   static_cast<void>(error_name(code, &name));
@@ -139,20 +191,14 @@ const Driver* loaded_driver() {
 Result<const Driver*> load_driver(const std::string& file) {
   const MutexLock lock(loading);
   if (const auto* const driver = loaded_driver(); driver != nullptr) return driver;
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = dlerror();
-    return fail(Errc::unavailable,
-                "CUDA's driver cannot be loaded: {}; it comes with NVIDIA's "
-                "driver, on machines with a GPU",
-                why == nullptr ? file : why);
-  }
+  HORO_TRY(const auto opened, file.empty() || file == kAutomatic ? open_chosen() : open_file(file));
   auto driver = std::make_unique<Driver>();
-  find_sharing(library, *driver);
-  find_uuid(library, *driver);
-  if (const auto missing = find_functions(library, *driver); !missing.empty()) {
-    return fail(Errc::unavailable, "{} has no {}; install a driver for CUDA 10 or later", file,
-                missing);
+  driver->api = opened.api;
+  find_sharing(opened.library, *driver);
+  find_uuid(opened.library, *driver);
+  if (const auto missing = find_functions(opened.library, *driver); !missing.empty()) {
+    return fail(Errc::unavailable, "{} has no {}; install {} or later", opened.file, missing,
+                opened.api->oldest);
   }
   HORO_TRY_STATUS(start(*driver));
   ask_about_memory(driver->pointer_attribute);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of CUDA's driver that are used here, found at run time, as NVIDIA documents them.
-// Their names with a version, and the numbers below, are part of the driver's binary interface and
-// have been the same since CUDA 4.
+// The numbers below are part of the driver's binary interface and have been the same since CUDA 4.
+// AMD's HIP runtime is adapted to these functions (hip_calls.hpp); device_api.hpp has all names.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "runtime/device/driver/device_api.hpp"
 #include "runtime/device/stream.hpp"
 
 namespace horo::runtime::cuda {
@@ -36,6 +37,7 @@ struct IpcHandle {
 };
 
 struct Driver {
+  const DeviceApi* api;
   Code (*init)(unsigned flags);
   Code (*device_count)(int* count);
   Code (*device_get)(int* device, int ordinal);
@@ -43,8 +45,6 @@ struct Driver {
   Code (*release_primary_context)(int device);
   Code (*push_context)(Context context);
   Code (*pop_context)(Context* context);
-  Code (*current_device)(int* device);
-  Code (*context_of_stream)(StreamHandle stream, Context* context);
   Code (*allocate)(Address* memory, std::size_t bytes);
   Code (*free)(Address memory);
   Code (*allocate_host)(void** memory, std::size_t bytes, unsigned flags);
@@ -78,16 +78,20 @@ struct Driver {
   Code (*error_name)(Code code, const char** name);
   Code (*error_text)(Code code, const char** text);
 
+  /// The driver's own names of these functions.
+  const DriverNames& names() const { return api->names; }
+
   /// Fails: out_of_memory, io; with the name of the call and the driver's words.
-  Status status(Code code, const char* call) const;
+  Status status(Code code, std::string_view call) const;
 };
 
-/// The driver's file, unless a knob names another one.
-inline constexpr const char* kDriverFile = "libcuda.so.1";
+/// Stands for a file: that of the library which choose_api() names.
+inline constexpr const char* kAutomatic = "auto";
 
-/// Loads the driver from `file` and initialises it, once per process: when it is loaded already,
-/// `file` does not matter. Thread: any. Blocks: while the driver starts, which may take a second.
-/// Fails: unavailable (no such file, a function is missing, no device; says which).
+/// Loads CUDA's driver or HIP's runtime from `file` and initialises it, once per process: when one
+/// is loaded already, `file` does not matter. Thread: any. Blocks: while the driver starts, which
+/// may take a second. Fails: unavailable (no such file, a function is missing, no device; says
+/// which).
 Result<const Driver*> load_driver(const std::string& file);
 
 /// Null when load_driver() has not succeeded. Thread: any.

@@ -29,9 +29,9 @@ class Current {
 
 /// Runs `body` in the context. Fails: as the driver does, with `name`.
 template <typename Body>
-Status call_in(const Driver& driver, Context context, const char* name, Body body) {
+Status call_in(const Driver& driver, Context context, std::string_view name, Body body) {
   const Current current(driver, context);
-  HORO_TRY_STATUS(driver.status(current.code(), "cuCtxPushCurrent"));
+  HORO_TRY_STATUS(driver.status(current.code(), driver.names().push_context));
   return driver.status(body(), name);
 }
 

@@ -24,21 +24,9 @@ void* pointer_of(Address address) {
 
 using cuda::Current;
 
-constexpr std::size_t kUuidBytes = 16;
-
-/// "GPU-" and five groups of hexadecimal digits, as nvidia-smi writes it.
-std::string uuid_text(const std::array<char, kUuidBytes>& bytes) {
-  std::string text = "GPU";
-  for (std::size_t b = 0; b < bytes.size(); ++b) {
-    const bool begins = b == 0 || b == 4 || b == 6 || b == 8 || b == 10;
-    text += fmt::format("{}{:02x}", begins ? "-" : "", static_cast<unsigned char>(bytes[b]));
-  }
-  return text;
-}
-
 /// Null, with a warning where there is a file that cannot be used.
 std::unique_ptr<DriverKernels> load_kernels(const Driver& driver, cuda::Context context) {
-  const auto file = DriverKernels::file();
+  const auto file = DriverKernels::file(*driver.api);
   if (file.empty()) return nullptr;
   auto kernels = DriverKernels::load(driver, context, file);
   if (kernels) return std::move(*kernels);
@@ -66,15 +54,15 @@ class DriverDevice final : public Device {
   int index() const override { return index_; }
 
   std::string uuid() const override {
-    std::array<char, kUuidBytes> bytes{};
+    std::array<char, 16> bytes{};
     if (driver_.device_uuid == nullptr ||
         driver_.device_uuid(bytes.data(), handle_) != cuda::kSuccess)
       return {};
-    return uuid_text(bytes);
+    return cuda::uuid_text(*driver_.api, bytes);
   }
 
   Status enter() override {
-    return driver_.status(driver_.push_context(context_), "cuCtxPushCurrent");
+    return driver_.status(driver_.push_context(context_), driver_.names().push_context);
   }
 
   void leave() override {
@@ -88,30 +76,30 @@ class DriverDevice final : public Device {
 
   Result<void*> allocate(std::uint64_t bytes) override {
     Address memory = 0;
-    HORO_TRY_STATUS(call("cuMemAlloc", [&] { return driver_.allocate(&memory, bytes); }));
+    HORO_TRY_STATUS(call(names().allocate, [&] { return driver_.allocate(&memory, bytes); }));
     return pointer_of(memory);
   }
 
   Result<void*> allocate_host(std::uint64_t bytes) override {
     void* memory = nullptr;
-    HORO_TRY_STATUS(call("cuMemHostAlloc", [&] {
+    HORO_TRY_STATUS(call(names().allocate_host, [&] {
       return driver_.allocate_host(&memory, bytes, cuda::kHostMemoryOfAllContexts);
     }));
     return memory;
   }
 
   void free(void* memory) override {
-    static_cast<void>(call("cuMemFree", [&] { return driver_.free(address_of(memory)); }));
+    static_cast<void>(call(names().free, [&] { return driver_.free(address_of(memory)); }));
   }
 
   void free_host(void* memory) override {
-    static_cast<void>(call("cuMemFreeHost", [&] { return driver_.free_host(memory); }));
+    static_cast<void>(call(names().free_host, [&] { return driver_.free_host(memory); }));
   }
 
   Result<StreamHandle> make_stream() override {
     StreamHandle stream = nullptr;
     // Work of the legacy default stream is no reason to wait.
-    HORO_TRY_STATUS(call("cuStreamCreate",
+    HORO_TRY_STATUS(call(names().make_stream,
                          [&] { return driver_.make_stream(&stream, cuda::kStreamNonBlocking); }));
     return stream;
   }
@@ -120,61 +108,63 @@ class DriverDevice final : public Device {
     StreamHandle stream = nullptr;
     int least = 0;
     int greatest = 0;
-    HORO_TRY_STATUS(call("cuCtxGetStreamPriorityRange",
-                         [&] { return driver_.priority_range(&least, &greatest); }));
-    HORO_TRY_STATUS(call("cuStreamCreateWithPriority", [&] {
+    HORO_TRY_STATUS(
+        call(names().priority_range, [&] { return driver_.priority_range(&least, &greatest); }));
+    HORO_TRY_STATUS(call(names().make_stream_with_priority, [&] {
       return driver_.make_stream_with_priority(&stream, cuda::kStreamNonBlocking, greatest);
     }));
     return stream;
   }
 
   void destroy_stream(StreamHandle stream) override {
-    static_cast<void>(call("cuStreamDestroy", [&] { return driver_.destroy_stream(stream); }));
+    static_cast<void>(call(names().destroy_stream, [&] { return driver_.destroy_stream(stream); }));
   }
 
   Result<EventHandle> make_event() override {
     EventHandle event = nullptr;
-    HORO_TRY_STATUS(call("cuEventCreate",
+    HORO_TRY_STATUS(call(names().make_event,
                          [&] { return driver_.make_event(&event, cuda::kEventWithoutTimes); }));
     return event;
   }
 
   void destroy_event(EventHandle event) override {
-    static_cast<void>(call("cuEventDestroy", [&] { return driver_.destroy_event(event); }));
+    static_cast<void>(call(names().destroy_event, [&] { return driver_.destroy_event(event); }));
   }
 
   Result<bool> is_capturing(StreamHandle stream) override {
     int capturing = 0;
-    HORO_TRY_STATUS(call("cuStreamIsCapturing",
+    HORO_TRY_STATUS(call(names().stream_is_capturing,
                          [&] { return driver_.stream_is_capturing(stream, &capturing); }));
     return capturing != 0;
   }
 
   Status record(EventHandle event, StreamHandle stream) override {
-    return call("cuEventRecord", [&] { return driver_.record(event, stream); });
+    return call(names().record, [&] { return driver_.record(event, stream); });
   }
 
   Status wait(StreamHandle stream, EventHandle event) override {
-    return call("cuStreamWaitEvent", [&] { return driver_.wait(stream, event, 0); });
+    return call(names().wait, [&] { return driver_.wait(stream, event, 0); });
   }
 
   Result<bool> done(EventHandle event) override {
     const auto code = driver_.query(event);
     if (code == cuda::kNotReady) return false;
-    HORO_TRY_STATUS(driver_.status(code, "cuEventQuery"));
+    HORO_TRY_STATUS(driver_.status(code, driver_.names().query));
     return true;
   }
 
   Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) override {
-    return call("cuMemcpyAsync",
+    return call(names().copy,
                 [&] { return driver_.copy(address_of(to), address_of(from), bytes, stream); });
   }
 
  private:
   template <typename Body>
-  Status call(const char* name, Body body) const {
+  Status call(std::string_view name, Body body) const {
     return cuda::call_in(driver_, context_, name, body);
   }
+
+  const cuda::DriverNames& names() const { return driver_.names(); }
 
   const Driver& driver_;
   const int index_;
@@ -191,36 +181,17 @@ std::optional<DriverParts> parts_of(Device& device) {
   return known->parts();
 }
 
-Result<int> device_of_stream(const Driver& driver, StreamHandle stream) {
-  int handle = 0;
-  if (stream == nullptr) {
-    HORO_TRY_STATUS(driver.status(driver.current_device(&handle), "cuCtxGetDevice"));
-  } else {
-    cuda::Context context = nullptr;
-    HORO_TRY_STATUS(driver.status(driver.context_of_stream(stream, &context), "cuStreamGetCtx"));
-    const Current current(driver, context);
-    HORO_TRY_STATUS(driver.status(driver.current_device(&handle), "cuCtxGetDevice"));
-  }
-  int count = 0;
-  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
-  for (int index = 0; index < count; ++index) {
-    int other = 0;
-    HORO_TRY_STATUS(driver.status(driver.device_get(&other, index), "cuDeviceGet"));
-    if (other == handle) return index;
-  }
-  return fail(Errc::not_found, "stream {} is of no device that this process sees", stream);
-}
-
 Result<std::unique_ptr<Device>> open_driver_device(const Driver& driver, int index) {
   int count = 0;
-  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
+  HORO_TRY_STATUS(driver.status(driver.device_count(&count), driver.names().device_count));
   if (index < 0 || index >= count)
-    return fail(Errc::not_found, "no CUDA device {}: this process sees {}", index, count);
+    return fail(Errc::not_found, "no {} device {}: this process sees {}", driver.api->name, index,
+                count);
   int handle = 0;
-  HORO_TRY_STATUS(driver.status(driver.device_get(&handle, index), "cuDeviceGet"));
+  HORO_TRY_STATUS(driver.status(driver.device_get(&handle, index), driver.names().device_get));
   cuda::Context context = nullptr;
-  HORO_TRY_STATUS(
-      driver.status(driver.retain_primary_context(&context, handle), "cuDevicePrimaryCtxRetain"));
+  HORO_TRY_STATUS(driver.status(driver.retain_primary_context(&context, handle),
+                                driver.names().retain_primary_context));
   return std::unique_ptr<Device>(std::make_unique<DriverDevice>(driver, index, handle, context));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device behind CUDA's driver. It uses the device's primary context, as frameworks do, so that
-// their streams, events and memory are valid here.
+// A device behind CUDA's driver or HIP's runtime. It uses the device's primary context, as
+// frameworks do, so that their streams, events and memory are valid here.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,6 @@ namespace horo::runtime {
 
 /// The driver outlives the device. Fails: not_found (no such device), io.
 Result<std::unique_ptr<Device>> open_driver_device(const cuda::Driver& driver, int index);
-
-/// The device of a stream; for the default stream that of the calling thread's context. Fails: io.
-Result<int> device_of_stream(const cuda::Driver& driver, StreamHandle stream);
 
 /// The parts of a device behind CUDA's driver.
 struct DriverParts {

@@ -27,8 +27,6 @@ using device_code::kSumTile;
 using device_code::SumArguments;
 using device_code::TensorTable;
 
-constexpr const char* kFile = "horo-kernels.fatbin";
-constexpr int kManyFrom = 12010;  ///< CUDA 12.1 takes 32,764 bytes of arguments.
 constexpr std::uint64_t kMostDotBlocks = 256;
 
 /// Fills the rows of one launch, and returns its tiles. `next` and `offset` go on from launch to
@@ -106,7 +104,7 @@ Status check(const DeviceReduction& what) {
 
 }  // namespace
 
-std::string DriverKernels::file() {
+std::string DriverKernels::file(const cuda::DeviceApi& api) {
   if (const char* const named = std::getenv("HORO_GPU_KERNELS"); named != nullptr) return named;
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&kernel_type), &own) == 0) return "";
@@ -114,7 +112,7 @@ std::string DriverKernels::file() {
   const auto folder = path.substr(0, path.rfind('/') + 1);
   // This code is part of libhoro and of the modules in the folder beside it.
   for (const auto* const beside : {"horo/", ""}) {
-    const auto found = folder + beside + kFile;
+    const auto found = folder + beside + std::string(api.kernels);
     if (access(found.c_str(), R_OK) == 0) return found;
   }
   return "";
@@ -125,25 +123,27 @@ Result<std::unique_ptr<DriverKernels>> DriverKernels::load(const cuda::Driver& d
                                                            const std::string& file) {
   std::ifstream input(file, std::ios::binary);
   if (!input) {
-    return fail(Errc::not_found, "there are no kernels for devices: {}; build with nvcc",
-                file.empty() ? "this build has no horo-kernels.fatbin" : "cannot read " + file);
+    return fail(Errc::not_found, "there are no kernels for devices: {}; build with {}",
+                file.empty() ? fmt::format("this build has no {}", driver.api->kernels)
+                             : "cannot read " + file,
+                driver.api->compiler);
   }
   const std::string image{std::istreambuf_iterator<char>(input), {}};
   int version = 0;
-  HORO_TRY_STATUS(driver.status(driver.version(&version), "cuDriverGetVersion"));
+  HORO_TRY_STATUS(driver.status(driver.version(&version), driver.names().version));
   cuda::Module module = nullptr;
-  auto loaded = cuda::call_in(driver, context, "cuModuleLoadData",
+  auto loaded = cuda::call_in(driver, context, driver.names().load_module,
                               [&] { return driver.load_module(&module, image.c_str()); });
   if (!loaded) {
-    return fail(Errc::io, "{}: {}; the driver is for CUDA {}.{}", file, loaded.error().message,
-                version / 1000, version % 1000 / 10);
+    return fail(Errc::io, "{}: {}; the driver is for {} {}", file, loaded.error().message,
+                driver.api->name, cuda::version_text(*driver.api, version));
   }
   return std::unique_ptr<DriverKernels>(
-      new DriverKernels(driver, context, module, version >= kManyFrom));
+      new DriverKernels(driver, context, module, version >= driver.api->many_arguments_from));
 }
 
 DriverKernels::~DriverKernels() {
-  static_cast<void>(cuda::call_in(driver_, context_, "cuModuleUnload",
+  static_cast<void>(cuda::call_in(driver_, context_, driver_.names().unload_module,
                                   [&] { return driver_.unload_module(module_); }));
 }
 
@@ -152,19 +152,19 @@ Result<cuda::Function> DriverKernels::function(const std::string& name) {
   if (const auto known = functions_.find(name); known != functions_.end()) return known->second;
   cuda::Function found = nullptr;
   HORO_TRY_STATUS(driver_.status(driver_.module_function(&found, module_, name.c_str()),
-                                 ("cuModuleGetFunction of " + name).c_str()));
+                                 fmt::format("{} of {}", driver_.names().module_function, name)));
   functions_.emplace(name, found);
   return found;
 }
 
 Status DriverKernels::launch(const Launch& launch, StreamHandle stream) {
   const cuda::Current current(driver_, context_);
-  HORO_TRY_STATUS(driver_.status(current.code(), "cuCtxPushCurrent"));
+  HORO_TRY_STATUS(driver_.status(current.code(), driver_.names().push_context));
   HORO_TRY(const auto kernel, function(launch.name));
   void* arguments[] = {launch.arguments};
   return driver_.status(driver_.launch(kernel, launch.blocks, 1, 1, device_code::kThreads, 1, 1, 0,
                                        stream, arguments, nullptr),
-                        "cuLaunchKernel");
+                        driver_.names().launch);
 }
 
 template <int kRows>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of runtime/device/kernels on a device behind CUDA's driver.
+// The kernels of runtime/device/kernels on a device behind CUDA's driver or HIP's runtime.
 #pragma once
 
 #include <functional>
@@ -36,12 +36,13 @@ struct DevicePair {
 inline constexpr std::uint64_t kPairScratch = 8192;
 
 /// Every call puts one launch on the stream, or one per 1,024 tensors (128 with a driver for less
-/// than CUDA 12.1). Thread: any. Fails: io (the driver's words), unsupported (no such kernel).
+/// than CUDA 12.1, and with HIP). Thread: any. Fails: io (the driver's words), unsupported (no such
+/// kernel).
 class DriverKernels final : public Packer {
  public:
   /// The file that belongs to this installation; HORO_GPU_KERNELS names another. Empty: there is
   /// none.
-  static std::string file();
+  static std::string file(const cuda::DeviceApi& api);
 
   /// Loads the kernels into the context. Fails: not_found (no such file), io (the driver's words:
   /// it may be older than the kernels).

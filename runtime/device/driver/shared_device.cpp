@@ -31,16 +31,17 @@ Result<SharedDevice> SharedDevice::of(Device& device) {
   const auto parts = parts_of(device);
   if (!parts || parts->kernels == nullptr) {
     return fail(Errc::unsupported, "device {} has no kernels: {}", device.index(),
-                parts ? "this build has none" : "it is not behind CUDA's driver");
+                parts ? "this build has none" : "it is behind no driver");
   }
   if (parts->driver->share_memory == nullptr)
-    return fail(Errc::unsupported, "CUDA's driver cannot share memory between processes");
+    return fail(Errc::unsupported, "{} cannot share memory between processes",
+                parts->driver->api->library);
   return SharedDevice(*parts->driver, parts->context, *parts->kernels);
 }
 
 Result<std::string> SharedDevice::share_memory(void* memory) const {
   cuda::IpcHandle handle;
-  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, "cuIpcGetMemHandle", [&] {
+  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, driver_->names().share_memory, [&] {
     return driver_->share_memory(&handle, reinterpret_cast<cuda::Address>(memory));
   }));
   return bytes_of(handle);
@@ -49,21 +50,21 @@ Result<std::string> SharedDevice::share_memory(void* memory) const {
 Result<void*> SharedDevice::open_memory(const std::string& bytes) const {
   HORO_TRY(const auto handle, handle_of(bytes));
   cuda::Address memory = 0;
-  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, "cuIpcOpenMemHandle", [&] {
+  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, driver_->names().open_memory, [&] {
     return driver_->open_memory(&memory, handle, kOpenWithPeerAccess);
   }));
   return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
 }
 
 void SharedDevice::close_memory(void* memory) const {
-  static_cast<void>(cuda::call_in(*driver_, context_, "cuIpcCloseMemHandle", [&] {
+  static_cast<void>(cuda::call_in(*driver_, context_, driver_->names().close_memory, [&] {
     return driver_->close_memory(reinterpret_cast<cuda::Address>(memory));
   }));
 }
 
 Result<EventHandle> SharedDevice::make_event() const {
   EventHandle event = nullptr;
-  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, "cuEventCreate", [&] {
+  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, driver_->names().make_event, [&] {
     return driver_->make_event(&event, cuda::kEventWithoutTimes | kBetweenProcesses);
   }));
   return event;
@@ -71,7 +72,7 @@ Result<EventHandle> SharedDevice::make_event() const {
 
 Result<std::string> SharedDevice::share_event(EventHandle event) const {
   cuda::IpcHandle handle;
-  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, "cuIpcGetEventHandle",
+  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, driver_->names().share_event,
                                 [&] { return driver_->share_event(&handle, event); }));
   return bytes_of(handle);
 }
@@ -79,7 +80,7 @@ Result<std::string> SharedDevice::share_event(EventHandle event) const {
 Result<EventHandle> SharedDevice::open_event(const std::string& bytes) const {
   HORO_TRY(const auto handle, handle_of(bytes));
   EventHandle event = nullptr;
-  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, "cuIpcOpenEventHandle",
+  HORO_TRY_STATUS(cuda::call_in(*driver_, context_, driver_->names().open_event,
                                 [&] { return driver_->open_event(&event, handle); }));
   return event;
 }

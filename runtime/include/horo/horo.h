@@ -464,11 +464,13 @@ HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeou
 HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,
                                       int64_t timeout_ms);
 
-/* Whether tensors in device memory move here: by any way for "cuda", by NCCL for "nccl". It says
+/* Whether tensors in device memory move here: by any way for "cuda" (CUDA's driver) and "rocm"
+ * (HIP's runtime), of which a process uses one, and by NCCL, or RCCL with HIP, for "nccl". It says
  * what this process has, and what HORO_GPU_OPERATIONS allows; which way a process set takes also
- * depends on its other ranks. Loads CUDA's driver and, for "nccl", NCCL. Thread: any. Blocks: while
- * a driver starts. Fails: UNAVAILABLE (says what is missing), UNSUPPORTED (HORO_GPU_OPERATIONS
- * names another way; "rocm"), INVALID_ARGUMENT (another word, or the knob's value). */
+ * depends on its other ranks. Loads CUDA's driver or HIP's runtime and, for "nccl", NCCL or RCCL.
+ * Thread: any. Blocks: while a driver starts. Fails: UNAVAILABLE (says what is missing),
+ * UNSUPPORTED (HORO_GPU_OPERATIONS names another way), INVALID_ARGUMENT (another word, or the
+ * knob's value). */
 HORO_API horo_status horo_device_support(const char* what);
 
 /* The result of a completed allgather, alltoall, join, or reducescatter without `out`: its address

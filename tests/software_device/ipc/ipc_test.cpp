@@ -254,7 +254,8 @@ TEST_CASE("a device that fails ends the buckets with the driver's words") {
     need(rank.backend->start(bucket).has_value(), "a start");
     finish(rank);
     need(!rank.backend->health(), "an error");
-    need(rank.backend->health().error().message.find("cuLaunchKernel") != std::string::npos,
+    const std::string call = rank.software->driver().names().launch;
+    need(rank.backend->health().error().message.find(call) != std::string::npos,
          "the driver's call");
   });
   CHECK(ends == std::vector<int>(2, 0));

@@ -64,8 +64,8 @@ KernelMemory::KernelMemory(const std::string& plan)
     : software(plan), device(software.open()), stream(*device->make_stream()) {
   runtime::cuda::Context context = nullptr;
   REQUIRE(software.driver().retain_primary_context(&context, 0) == 0);
-  auto loaded =
-      runtime::DriverKernels::load(software.driver(), context, runtime::DriverKernels::file());
+  auto loaded = runtime::DriverKernels::load(software.driver(), context,
+                                             runtime::DriverKernels::file(*software.driver().api));
   REQUIRE(loaded);
   kernels = std::move(*loaded);
 }

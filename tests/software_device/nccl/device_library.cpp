@@ -13,8 +13,12 @@ const DeviceLibrary* find_library() {
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&device_library), &own) == 0) return nullptr;
   const std::string path = own.dli_fname;
-  const auto file = path.substr(0, path.rfind('/') + 1) + "horo-software-device.so";
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  const auto folder = path.substr(0, path.rfind('/') + 1);
+  void* library = nullptr;
+  for (const auto* const name : {"horo-software-device.so", "horo-software-hip.so"}) {
+    if (library == nullptr)
+      library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  }
   if (library == nullptr) return nullptr;
   static DeviceLibrary functions;
   const auto find = [library](auto& function, const char* name) {
