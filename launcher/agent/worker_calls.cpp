@@ -18,6 +18,9 @@ constexpr Duration kGatherTime = std::chrono::milliseconds(2);
 /// Keys of this many generations stay, for workers that are slow to notice the end of theirs.
 constexpr std::uint64_t kKeptGenerations = 16;
 
+/// This many refusals stay. Nobody says when a process that is no worker has read its own.
+constexpr std::size_t kKeptRefusals = 64;
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerCalls>> WorkerCalls::open(Loop& loop, const kv::Secret& secret,
@@ -46,11 +49,19 @@ void WorkerCalls::called(std::string_view key, std::string_view value) {
     return;
   }
   if (gathering_.add(*call)) return send_when_due();
+  refuse(*call);
+}
+
+void WorkerCalls::refuse(const elastic::MembershipCall& call) {
   elastic::MembershipAnswer refusal;
   refusal.kind = MembershipKind::refused;
   refusal.reason =
-      fmt::format("worker {} is not part of this job on this host, or not any more", call->worker);
-  put({.worker = call->worker, .attempt = call->attempt, .answer = std::move(refusal)});
+      fmt::format("worker {} is not part of this job on this host, or not any more", call.worker);
+  refusals_.push_back(elastic::answer_key(call.worker, call.attempt));
+  store(refusals_.back(), encode(refusal));
+  if (refusals_.size() <= kKeptRefusals) return;
+  server_->erase(refusals_.front());
+  refusals_.pop_front();
 }
 
 void WorkerCalls::ended(Rank worker) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ class WorkerCalls {
   WorkerCalls(Loop& loop, Send send) : loop_(loop), send_(std::move(send)) {}
 
   void called(std::string_view key, std::string_view value);
+  void refuse(const elastic::MembershipCall& call);
   void ended(Rank worker);
   void send_when_due();
   void flush();
@@ -51,6 +53,8 @@ class WorkerCalls {
   CallGathering gathering_;
   Subscription flush_timer_;                      ///< While calls wait for further ones.
   std::map<std::uint32_t, std::string> answers_;  ///< By worker: the key of its last answer.
+  std::deque<std::string>
+      refusals_;  ///< Keys of the last answers to processes that are no workers.
 };
 
 }  // namespace horo::launcher

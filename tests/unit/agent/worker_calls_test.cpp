@@ -183,3 +183,17 @@ TEST_CASE("the ends of old generations are forgotten") {
     CHECK(client.find(elastic::over_key(40), soon()).value());
   });
 }
+
+TEST_CASE(
+    "a process that is no worker and calls again and again does not fill the agent's memory") {
+  World world(1);
+  world.run_beside([&] {
+    auto client = world.connect();
+    for (std::uint32_t attempt = 1; attempt <= 100; ++attempt)
+      CHECK(ask(client, {.worker = 9, .attempt = attempt}).kind == MembershipKind::refused);
+    CHECK_FALSE(client.find(elastic::answer_key(9, 1), soon()).value());
+    CHECK_FALSE(client.find(elastic::answer_key(9, 36), soon()).value());
+    CHECK(client.find(elastic::answer_key(9, 37), soon()).value());
+    CHECK(client.find(elastic::answer_key(9, 100), soon()).value());
+  });
+}
