@@ -104,6 +104,37 @@ def test_check_build_says_what_collectives_use():
     assert "[ ] cuda         CUDA's driver sees no device: CUDA_VISIBLE_DEVICES is ''" in table
 
 
+ADASUM = """
+    import sys
+    sys.path.insert(0, {support!r})
+    import torch
+    import horo.torch as horo
+    import software_torch as software
+    from horo import _handles, _job
+    from horo.torch import _devices
+
+    horo.init()
+    assert _job.backend(0) == "tcp", _job.backend(0)
+    host = (torch.arange(1000) % 7 + horo.rank() + 1).float()
+    device = host.to(software.DEVICE)
+    plain = horo.allreduce_async(device, name="plain", op=horo.Adasum)
+    group = horo.grouped_allreduce_async([device, device * 2], name="group", op=horo.Adasum)
+    for handle in (plain, *_handles.PENDING[group][1]):
+        assert _handles.PENDING[handle][2] is _devices.place_of(device), "the tensor is copied"
+    found = [horo.synchronize(plain), *horo.synchronize(group)]
+    expected = [horo.allreduce(one, op=horo.Adasum) for one in (host, host, host * 2)]
+    for one, other in zip(found, expected):
+        assert one.device.type == software.NAME and torch.equal(one.cpu(), other)
+    software.require_no_findings()
+    horo.shutdown()
+"""
+
+
+def test_adasum_between_hosts_stays_on_the_device():
+    for rank in job.run_on_two_hosts(ADASUM.format(support=os.path.join(HERE, "support"))):
+        assert rank.code == 0, rank.output
+
+
 def test_the_program_that_measures_submissions_runs_and_no_step_waits():
     """scripts/gpu-check runs it on a machine with a GPU. The times of the software device count nowhere."""
     program = os.path.join(HERE, "..", "..", "bench", "gpu", "torch_gpu.py")

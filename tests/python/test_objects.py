@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickled objects that have passed between hosts are unpickled only with the job's signature."""
 
-import os
-import secrets
-import subprocess
-import sys
-
 import pytest
 
-from job import free_port, run_alone
+from job import run_alone, run_on_two_hosts
 
 # A job of one rank that takes its set for one on several hosts, whose messages `change` can spoil.
 HOSTS = '''
@@ -129,44 +124,23 @@ assert refused(sent(pickle.dumps([1, 2]), _Seal(Names(1), None)))  # an object o
     assert done.code == 0, done.output
 
 
-def _start(rank, port, secret):
-    code = """
-import horo.numpy as horo
-from horo import _job
-horo.init()
-assert _job.backend(0) == "tcp" and len(_job.key("objects")) == 32, _job.backend(0)
-value = {"from": horo.rank(), "text": "x" * 10000}
-assert horo.broadcast_object(value, root_rank=1)["from"] == 1
-assert [one["from"] for one in horo.allgather_object(value)] == [0, 1]
-alone = horo.add_process_set([0]), horo.add_process_set([1])
-assert horo.allgather_object(value, process_set=alone[horo.rank()]) == [value]
-keys = horo.allgather_object(_job.key("one"))
-assert keys[0] == keys[1] != _job.key("two")
-horo.shutdown()
-"""
-    variables = {
-        "HORO_RANK": str(rank),
-        "HORO_SIZE": "2",
-        "HORO_LOCAL_RANK": "0",
-        "HORO_LOCAL_SIZE": "1",
-        "HORO_HOST_KEY": f"host {rank}",
-        "HORO_RENDEZVOUS": f"127.0.0.1:{port}",
-        "HORO_SECRET": secret,
-    }
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 def test_ranks_of_two_hosts_exchange_signed_objects():
     """Two processes that take each other for ranks on other hosts."""
-    port = free_port()
-    secret = secrets.token_hex(32)
-    ranks = [_start(rank, port, secret) for rank in range(2)]
+    ranks = run_on_two_hosts(
+        """
+        import horo.numpy as horo
+        from horo import _job
+        horo.init()
+        assert _job.backend(0) == "tcp" and len(_job.key("objects")) == 32, _job.backend(0)
+        value = {"from": horo.rank(), "text": "x" * 10000}
+        assert horo.broadcast_object(value, root_rank=1)["from"] == 1
+        assert [one["from"] for one in horo.allgather_object(value)] == [0, 1]
+        alone = horo.add_process_set([0]), horo.add_process_set([1])
+        assert horo.allgather_object(value, process_set=alone[horo.rank()]) == [value]
+        keys = horo.allgather_object(_job.key("one"))
+        assert keys[0] == keys[1] != _job.key("two")
+        horo.shutdown()
+        """
+    )
     for rank in ranks:
-        output, _ = rank.communicate(timeout=120)
-        assert rank.returncode == 0, output
+        assert rank.code == 0, rank.output

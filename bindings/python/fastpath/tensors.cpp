@@ -286,7 +286,6 @@ PyObject* start_allreduce(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   if (found != Read::plain) return found == Read::raised ? nullptr : none();
   // The tensors are on one device, or Python says that they are not.
   if (call.source != call.target && source.device != target.device) return none();
-  if (source.place && PyLong_AsLong(op.get()) == HORO_ADASUM) return none();
   return start(call, std::move(source), std::move(target));
 }
 

@@ -103,10 +103,6 @@ class Face:
         the host's memory."""
         return None
 
-    def to_host(self, array: Any) -> Any:
-        """A new part in the host's memory with the values of an array whose place() is not None."""
-        raise NotImplementedError
-
     def fill(self, part: Any, address: int, length: int, place: Place | None) -> None:
         """Copies `length` bytes from an address to a part of that size; both are at `place`."""
         assert place is None

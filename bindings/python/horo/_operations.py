@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from horo import _handles, _job
-from horo._arguments import ADASUM, BY_KNOBS, SUM, whole_number, whole_numbers
+from horo import _handles
+from horo._arguments import BY_KNOBS, SUM, whole_number, whole_numbers
 from horo._device.places import memory_of, memory_word
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
@@ -49,11 +49,6 @@ def reduced(face, record, kind, part, op, prescale, postscale, wire=BY_KNOBS, gr
     return record
 
 
-def _copies_for(op, names):
-    """Whether an allreduce is possible in the host's memory only: Adasum between hosts."""
-    return op == ADASUM and _job.backend(names.set) not in (None, "shm")
-
-
 def located(part, place):
     """The submission of buffers at a place; None: in the host's memory."""
     return part if place is None else part._replace(device=place.index, stream=place.submitted)
@@ -69,24 +64,21 @@ class Operations:
 
     # -- Parts -----------------------------------------------------------------------------------
 
-    def part(self, array, op=SUM, kind=None, copies=False):
+    def part(self, array, op=SUM, kind=None):
         """The array as a part: the array itself, a view of it, or a copy. `kind`: the array needs
-        rows for it. `copies`: the part has to be in the host's memory. Fails: ValueError."""
+        rows for it. Fails: ValueError."""
         face = self.face
         face.check(array, op)
         if kind is not None:
             need_rows(array, kind)
         view = face.view(array)
-        part = face.copy_in(array) if view is None else view
-        return face.to_host(part) if copies and face.place(part) is not None else part
+        return face.copy_in(array) if view is None else view
 
     def _landing(self, target, spare, part):
         """(the part that receives the result of `target`, finish function or None). `spare`: a part
         of its shape that may be overwritten, or None. `part`: the submitted one."""
         face, place = self.face, self.face.place(part)
         view = face.view(target)
-        if view is not None and (face.place(view) is None) is not (place is None):
-            view = None  # it lies in a device's memory, and a copy travels
         if view is target:
             return target, None
         if view is not None:
@@ -175,7 +167,7 @@ class Operations:
         return handle
 
     def _start_copied(self, source, target, names, name, op, prescale, postscale, wire):
-        part = self.part(source, op, copies=_copies_for(op, names))
+        part = self.part(source, op)
         out, finish = self._landing(target, self._spare(part, source), part)
         record = names.record(ALLREDUCE, name)
         reduced(self.face, record, ALLREDUCE, part, op, prescale, postscale, wire)
@@ -183,10 +175,7 @@ class Operations:
 
     def _spare(self, part, source):
         """`part` when it is a copy of `source`, which nobody else uses; else None."""
-        face, view = self.face, self.face.view(source)
-        if view is None or (face.place(view) is None) is not (face.place(part) is None):
-            return part
-        return None
+        return part if self.face.view(source) is None else None
 
     def _start_group(self, kind, parts, landings, names, name, op, factors, wire=BY_KNOBS):
         records, group = names.group(kind, name, len(parts))
@@ -205,8 +194,7 @@ class Operations:
     def start_allreduces(self, sources, targets, names, name, op, factors, wire=BY_KNOBS):
         """One handle for a group. `targets` may be `sources`; `factors`: (prescale, postscale)."""
         self.face.check_group(sources)
-        copies = _copies_for(op, names)
-        parts = [self.part(source, op, copies=copies) for source in sources]
+        parts = [self.part(source, op) for source in sources]
         landings = [
             self._landing(target, self._spare(part, source), part)
             for target, part, source in zip(targets, parts, sources)

@@ -171,11 +171,6 @@ class _NumpyFace(Face):
     def place(self, part):
         return part.place if isinstance(part, DevicePart) else None
 
-    def to_host(self, array):
-        raise ValueError(
-            "Adasum of an array in device memory works within one host only; copy the array to the host"
-        )
-
     def fill(self, part, address, length, place):
         if place is None:
             super().fill(part, address, length, place)

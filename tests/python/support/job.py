@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -76,6 +77,39 @@ def run_alone(code, **environment):
         timeout=LIMIT_S,
     )
     return Finished(done.returncode, done.stdout)
+
+
+def run_on_two_hosts(code, **environment):
+    """Runs a program, given as text, as the two ranks of a job that take each other for ranks on other
+    hosts. Returns the Finished of each rank."""
+    port, secret = free_port(), secrets.token_hex(32)
+    ranks = []
+    for rank in range(2):
+        place = {
+            "HORO_RANK": str(rank),
+            "HORO_SIZE": "2",
+            "HORO_LOCAL_RANK": "0",
+            "HORO_LOCAL_SIZE": "1",
+            "HORO_HOST_KEY": f"host {rank}",
+            "HORO_RENDEZVOUS": f"127.0.0.1:{port}",
+            "HORO_SECRET": secret,
+        }
+        ranks.append(
+            subprocess.Popen(
+                [sys.executable, "-c", textwrap.dedent(code)],
+                env={**os.environ, "OMP_NUM_THREADS": "1", **place, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    try:
+        outputs = [rank.communicate(timeout=LIMIT_S)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    return [Finished(rank.returncode, output) for rank, output in zip(ranks, outputs)]
 
 
 def interrupt(ranks, arguments, **environment):

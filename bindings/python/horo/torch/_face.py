@@ -117,9 +117,6 @@ class _TorchFace(Face):
     def nbytes(self, part):
         return part.numel() * part.element_size()
 
-    def to_host(self, array):
-        return array.detach().cpu()
-
     def fill(self, part, address, length, place):
         if place is None:
             super().fill(part, address, length, place)
