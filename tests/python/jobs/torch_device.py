@@ -319,6 +319,35 @@ def check_forward_on_one_stream_and_step_on_another():
         software.require_no_findings()
 
 
+def check_groups_of_gradients_from_two_streams():
+    """Hooks of two streams, as where branches of a model run on two: each gradient is computed on the
+    stream of its own hook, and the group is submitted in the last one."""
+    streams = [software.new_stream() for _ in range(2)]
+    for seed, compression in itertools.product(
+        range(SEEDS), (horo.Compression.none, horo.Compression.fp16)
+    ):
+        seeded(seed)
+        model = network(DEVICE)
+        plain = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = horo.DistributedOptimizer(
+            plain, model.named_parameters(), compression=compression, groups=1
+        )
+        software.synchronize()
+        for step in range(2):
+            gradients = optimizer._horo_reducer.gradients
+            for gradient, stream in zip(gradients, itertools.cycle(streams)):
+                with software.apart_on(stream):
+                    ones = torch.ones(gradient.parameter.shape).to(DEVICE)
+                    gradient.parameter.grad = ones * (horo.rank() + step)
+                    gradient.computed()
+            optimizer.synchronize()
+            for gradient in gradients:
+                average = (horo.size() - 1) / 2 + step
+                same(gradient.parameter.grad, torch.full(gradient.parameter.shape, average))
+            optimizer.zero_grad()
+        software.require_no_findings()
+
+
 def check_amp_scaler():
     """A step whose gradients overflow on one rank is left out on all."""
     for seed in range(2):

@@ -89,7 +89,11 @@ def _alias(address, shape, like):
     return torch.ops.horo_software.alias(address, list(shape), like)
 
 
-_devices.register(NAME, stream_of, _note_use, _alias)
+def _follow(index, stream):
+    _fast.horo_torch_wait(index, stream_of(index), stream)
+
+
+_devices.register(NAME, stream_of, _note_use, _alias, _follow)
 
 
 def new_stream(index=INDEX):

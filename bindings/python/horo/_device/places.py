@@ -25,7 +25,8 @@ IN_DEVICE = "device"  # the last item of the signature of a name whose tensor is
 class Kind:
     """One type of device of one framework."""
 
-    __slots__ = ("name", "stream", "note_use", "alias", "places", "why_not", "_usable")
+    __slots__ = ("name", "stream", "note_use", "alias", "follow", "places", "why_not")
+    __slots__ += ("_streams", "_usable")
 
     def __init__(
         self,
@@ -33,17 +34,23 @@ class Kind:
         stream: Callable[[int], int],
         note_use: Callable[[Any, int], object] | None,
         alias: Callable[[int, tuple[int, ...], Any], Any] | None,
+        follow: Callable[[int, int], object] | None = None,
         why_not: str = "",
     ) -> None:
         """`name`: as the framework calls it. `stream(index)`: the handle of the calling thread's
         current stream of the device `index`, a cudaStream_t. `note_use(memory, index)`: memory (of
         Face.memory()) is used again only behind the work that is now on that stream; None: the
         framework cannot do that, so memory stays alive until its operations are complete.
-        `alias(address, shape, like)`: an array over memory that is owned elsewhere. `why_not`: why
-        the runtime cannot reach such devices, if that is known."""
+        `alias(address, shape, like)`: an array over memory that is owned elsewhere. `follow(index,
+        stream)`: the current stream waits for the work that is now on another one; None: the
+        framework has no such streams. `why_not`: why the runtime cannot reach such devices, if that
+        is known."""
         self.name, self.stream = name, stream
         self.note_use, self.alias = note_use, alias
-        self.places: dict[tuple[int, int], Place] = {}  # by device and stream
+        self.follow = follow
+        # By device and stream: those that the runtime reaches, and all.
+        self.places: dict[tuple[int, int], Place] = {}
+        self._streams: dict[tuple[int, int], Place] = {}
         self.why_not = why_not
         self._usable: bool | None = None
 
@@ -53,7 +60,15 @@ class Kind:
         stream = self.stream(index)
         found = self.places.get((index, stream))
         if found is None and self.usable():
-            found = self.places[index, stream] = Place(self, index, stream)
+            found = self.places[index, stream] = self.at(index)
+        return found
+
+    def at(self, index: int) -> Place:
+        """Like place(), also for a device that the runtime cannot reach."""
+        stream = self.stream(index)
+        found = self._streams.get((index, stream))
+        if found is None:
+            found = self._streams[index, stream] = Place(self, index, stream)
         return found
 
     def usable(self) -> bool:
@@ -92,6 +107,14 @@ class Place:
 
     def __repr__(self) -> str:
         return f"{self.kind.name}:{self.index}"
+
+    def precede(self, memory: list[Any]) -> None:
+        """Lets the current stream of the device read memory that is ready here."""
+        kind = self.kind
+        if kind.follow is None or kind.stream(self.index) == self.submitted:
+            return
+        kind.follow(self.index, self.submitted)
+        self._note(memory)
 
     def wait(self, handle: int) -> int:
         """Lets the current stream wait for the operation, and returns its status. leave() must

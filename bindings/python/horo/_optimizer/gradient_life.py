@@ -65,6 +65,10 @@ class Gradient:
         """Submits the gradient by itself and sets `handle`."""
         raise NotImplementedError
 
+    def counted(self):
+        """A member of a group has its last backward behind it, on the calling thread's current
+        stream; the group may be submitted by a thread with another one."""
+
     def prepare(self):
         """Makes the gradient ready for submission with its group. False: it travels by itself and
         has been submitted."""
@@ -85,6 +89,7 @@ class Gradient:
             if self.group is None:
                 self.submit()
             else:
+                self.counted()
                 self.group.offer()
         except BaseException:
             if not self.recover():

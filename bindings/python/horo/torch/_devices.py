@@ -31,18 +31,20 @@ def register(
     stream: Callable[[int], int],
     note_use: Callable[[Tensor, int], object],
     alias: Callable[[int, tuple[int, ...], Tensor], Tensor],
+    follow: Callable[[int, int], object],
     why_not: str = "",
 ) -> None:
     """Tensors whose device is of type `name`, and that have an attribute is_NAME, go to the runtime
     by their address. `stream(index)`: the handle (CUstream) of the calling thread's current stream.
     `note_use(tensor, index)`: as tensor.record_stream(that stream). `alias(address, shape, like)`: a
-    tensor over memory of the device that is owned elsewhere. `why_not`: why the runtime cannot reach
-    such tensors after all."""
+    tensor over memory of the device that is owned elsewhere. `follow(index, stream)`: the current
+    stream waits for the work that is now on that one. `why_not`: why the runtime cannot reach such
+    tensors after all."""
 
     def note_use_of(storage, index):
         note_use(torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage), index)
 
-    kind = KINDS[name] = Kind(name, stream, note_use_of, alias, why_not)
+    kind = KINDS[name] = Kind(name, stream, note_use_of, alias, follow, why_not)
     if _extension.module is not None:
         _extension.module.read_device(f"is_{name}", stream, kind.places, IN_DEVICE)
 
@@ -56,6 +58,16 @@ def place_of(tensor: Tensor) -> Place | None:
     return None if kind is None else kind.place(tensor.get_device())
 
 
+def made_at(tensor: Tensor) -> Place | None:
+    """The device and the calling thread's current stream there, on which a tensor has just been
+    computed, whether or not the runtime reaches it. None: it is in the host's memory, or on a device
+    of another type."""
+    if tensor.is_cpu:
+        return None
+    kind = KINDS.get(tensor.device.type)
+    return None if kind is None else kind.at(tensor.get_device())
+
+
 def _note_use(tensor, index):
     tensor.record_stream(torch.cuda.current_stream(index))
 
@@ -64,6 +76,12 @@ def _alias(address, shape, like):
     dtype = str(like.dtype).replace("torch.", "")
     device = (dlpack.CUDA, like.get_device())
     return torch.utils.dlpack.from_dlpack(dlpack.capsule(address, shape, dtype, device))
+
+
+def _follow(index, stream):
+    # For 0 an ExternalStream would be a stream of torch's pool.
+    other = torch.cuda.ExternalStream(stream, index) if stream else torch.cuda.default_stream(index)
+    torch.cuda.current_stream(index).wait_stream(other)
 
 
 def _current_stream(index):
@@ -75,7 +93,7 @@ def _register_cuda():
     stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream)
     hip = getattr(torch.version, "hip", None)
     why_not = "" if hip is None else f"this torch is for ROCm {hip}, which Horo does not support"
-    register("cuda", stream, _note_use, _alias, why_not)
+    register("cuda", stream, _note_use, _alias, _follow, why_not)
 
 
 _register_cuda()

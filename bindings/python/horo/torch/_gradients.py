@@ -30,7 +30,7 @@ from horo._operations import located
 from horo._optimizer import gradient_life
 from horo._optimizer.agreement import DENSE, MISSING, SPARSE
 from horo.torch._compression import Compression
-from horo.torch._devices import place_of
+from horo.torch._devices import made_at, place_of
 from horo.torch._face import FACE, TORCH, dtype_name
 from horo.torch._memory import COUNTS, Place, alone_in_memory, memory_of, view_of
 from horo.torch._sparse import finish_sparse, sparse_tensor, start_sparse
@@ -81,6 +81,7 @@ class Gradient(gradient_life.Gradient):
         "memory",
         "address",
         "context",
+        "made",
         "sparse",
         "layout",
         "home",
@@ -102,6 +103,7 @@ class Gradient(gradient_life.Gradient):
         self.memory: Any = None  # its memory: the tensor may get other memory meanwhile
         self.address = 0
         self.context = None  # of the compression
+        self.made: Any = None  # a group's member: where on a device its gradient was computed
         self.sparse = 0
         self.layout: Any = _OPEN  # then DENSE or SPARSE, on all ranks
         self.home: Any = None  # its place in the arena
@@ -170,17 +172,29 @@ class Gradient(gradient_life.Gradient):
         else:
             self.handle = _submit_at(record, address, address, place.index, place.submitted)
 
+    def counted(self):
+        grad = self.parameter.grad
+        self.made = None if grad is None else made_at(grad)
+
     def prepare(self):
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
         if self.home is not None or self.seen is not None:
             grad = self._placed(grad)
+        if self.made is not None and not self._travels_as_it_is(grad):
+            strided = grad.layout is _STRIDED
+            tensors = [grad] if strided else [grad._indices(), grad._values()]
+            self.made.precede([memory_of(one) for one in tensors])
+            self.made = None
         return self._prepare(grad)
+
+    def _travels_as_it_is(self, grad):
+        return self.fast and grad.layout is _STRIDED and grad.is_contiguous()
 
     def part(self, group):
         self._declare(self.reduced, group)
-        self.place = place_of(self.reduced)
+        self.place = self.made or place_of(self.reduced)
         return located(_handles.Part(self.record, self.address, self.address), self.place)
 
     def _prepare(self, grad):
