@@ -27,9 +27,10 @@ SLICE_MS = 100
 # operation and returns its result; without it, the result is `output`.
 PENDING: dict[int, tuple] = {}
 _abandoned: collections.deque[int] = collections.deque()
-# Operations in device memory whose results streams wait for: handle -> objects to keep alive.
-_retired: dict[int, Any] = {}
-_late_errors: collections.deque[Exception] = collections.deque()
+# Operations in device memory that nobody waits for any more: handle -> (objects to keep alive, whether
+# an error of it is news).
+_retired: dict[int, tuple[Any, bool]] = {}
+_late_errors: collections.deque[tuple[int, Exception]] = collections.deque()  # with their handles
 _groups = iter(range(-1, -(2**62), -1))
 
 _submit = fast.horo_submit
@@ -212,8 +213,6 @@ def wait_stream(handle, stream):
 
 def wait_stream_all(operations, stream):
     """wait_stream() for an array of handles; the first error status, or OK."""
-    if _late_errors:
-        raise _late_errors.popleft()
     count, address = len(operations), ctypes.addressof(operations)
     if _fastpath is not None:
         return _fastpath.wait_stream(address, count, stream)
@@ -277,20 +276,32 @@ def drop(handle, kept=None):
     with its buffers."""
     PENDING.pop(handle, None)
     if _release(handle) == IN_PROGRESS:
-        _retired[handle] = kept
+        _retired[handle] = kept, False
 
 
 def retire(handle, kept=None):
     """Lets go of an operation in device memory whose result a stream waits for. `kept` stays alive
     until it is complete."""
     PENDING.pop(handle, None)
-    _retired[handle] = kept
+    _retired[handle] = kept, True
     sweep_retired()
 
 
+def late_error(handles):
+    """An error that the device has met in an operation after its wait had ended, or None. Each is
+    returned once, at the end of a wait: that of the operation itself, if the error was known by
+    then, or the next one. `handles`: the operations of the wait that ends."""
+    if not _late_errors:
+        return None
+    handle, error = _late_errors.popleft()
+    if handle not in handles:
+        error.args = (f"the result of an operation before this one is not valid: {error}",)
+    return error
+
+
 def sweep_retired():
-    """Releases the retired operations that are complete, the oldest first. An error that the device
-    has met since their results were handed out is raised by the next wait for a stream."""
+    """Releases the retired operations that are complete, the oldest first. late_error() returns an
+    error that the device has met since their waits ended."""
     while _retired:
         try:
             handle = next(iter(_retired))
@@ -305,10 +316,11 @@ def _end_retired(handle):
     status = fast.horo_poll(handle)
     if status == IN_PROGRESS:
         return False
-    if status and status != NOT_FOUND:
-        _late_errors.append(failure(status))
+    error = failure(status) if status and status != NOT_FOUND else None
     _release(handle)
-    _retired.pop(handle, None)
+    _, is_news = _retired.pop(handle, (None, False))
+    if error is not None and is_news:
+        _late_errors.append((handle, error))
     return True
 
 

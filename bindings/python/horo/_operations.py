@@ -317,9 +317,9 @@ def _finish_moved(handle, item, status=None):
         result = face.empty(rows_shape(sum(rows), source), source)
         if length:
             face.fill(result, address, length, place)
+    submission.record.rows = sum(rows)
     if place is None:
         _handles.take(handle)
     else:
         place.leave(handle, moved.memory, *([] if moved.room is None else [face.memory(moved.room)]))
-    submission.record.rows = sum(rows)
     return moved.give(result, rows)

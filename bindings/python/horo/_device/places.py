@@ -126,16 +126,22 @@ class Place:
         return _handles.wait_stream_all(operations, self.kind.stream(self.index))
 
     def leave(self, handle: int, *memory: Any) -> None:
-        """Lets go of an operation for which wait() has returned OK. `memory`: of its buffers."""
+        """Lets go of an operation for which wait() has returned OK. `memory`: of its buffers. Fails:
+        with an error that the device has met since, in this operation or in one before."""
         self._note(memory)
         _handles.retire(handle, memory if self.kind.note_use is None else None)
+        error = _handles.late_error((handle,))
+        if error is not None:
+            raise error
 
-    def leave_all(self, operations: Any, memory: list[Any], failed: bool) -> None:
-        """leave() for an array of handles. `failed`: wait_all() has returned an error."""
+    def leave_all(self, operations: Any, memory: list[Any], failed: bool) -> Exception | None:
+        """leave() for an array of handles; it returns the error. `failed`: wait_all() has returned
+        an error."""
         self._note(memory)
         keeps = failed or self.kind.note_use is None
         for handle, one in zip(operations, memory):
             (_handles.drop if failed else _handles.retire)(handle, one if keeps else None)
+        return None if failed else _handles.late_error(operations)
 
     def _note(self, memory):
         """Memory is used again behind what is now on the current stream. That is so by itself if it

@@ -261,7 +261,8 @@ class Reducer(Progress):
         if place is None:
             _handles.take_all(operations)
         else:
-            place.leave_all(operations, buffers, error is not None)
+            late = place.leave_all(operations, buffers, error is not None)
+            error = error or late
         return error
 
     def _leave(self, alone):
