@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens between the steps of an optimizer whose tensors are in the memory of a device: errors that come
-after a wait has ended."""
+after a wait has ended, and models that move between the device and the host."""
 
 import contextlib
 
@@ -116,4 +116,42 @@ def check_an_error_of_the_last_step_leaves_the_optimizer_whole():
         fails(horo.HoroError, step, "the result of an operation before this one is not valid")
         assert not optimizer._horo_reducer.in_flight()
         step()
+    software.require_no_findings()
+
+
+def moved(model, device):
+    """Moves the model as model.to() does. torch does not let the parameters of a backend like this one
+    stay the same objects without swap_tensors()."""
+    for parameter in model.parameters():
+        grad, parameter.grad = parameter.grad, None
+        torch.utils.swap_tensors(parameter, torch.nn.Parameter(parameter.detach().to(device)))
+        parameter.grad = None if grad is None else grad.to(device)
+
+
+def train_moving(devices, **options):
+    """The parameters after a step on each of these devices."""
+    model = network().to(devices[0])
+    plain = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = horo.DistributedOptimizer(plain, model.named_parameters(), **options)
+    for step, device in enumerate(devices):
+        moved(model, device)
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+        backward(model, step, device)
+        optimizer.step()
+    return [parameter.detach().cpu() for parameter in model.parameters()]
+
+
+def check_a_model_moves_between_the_device_and_the_host_between_steps():
+    for options in (
+        {},
+        {"groups": 1},
+        {"gradients_in_shared_memory": True},
+        {"compression": horo.Compression.fp16},
+    ):
+        expected = train_moving(["cpu"] * 6, **options)
+        for first in ("cpu", DEVICE):
+            other = DEVICE if first == "cpu" else "cpu"
+            found = train_moving([first, first, other, other, first, first], **options)
+            for one, wanted in zip(found, expected):
+                torch.testing.assert_close(one, wanted, rtol=1e-3, atol=1e-4)
     software.require_no_findings()

@@ -94,10 +94,6 @@ class Gradient(gradient_life.Gradient):
         self.parameter = parameter
         self.plan = plan
         self.signature: Any = ()
-        self.hosted = parameter.is_cpu
-        reached = self.hosted or place_of(parameter) is not None
-        real = not parameter.is_complex()
-        self.fast = reached and real and plan.compression is Compression.none
         self.count = parameter.numel()
         self.reduced: Any = None  # the tensor that is being reduced, in place
         self.memory: Any = None  # its memory: the tensor may get other memory meanwhile
@@ -106,10 +102,29 @@ class Gradient(gradient_life.Gradient):
         self.made: Any = None  # a group's member: where on a device its gradient was computed
         self.sparse = 0
         self.layout: Any = _OPEN  # then DENSE or SPARSE, on all ranks
+        self._locate()
         self.home: Any = None  # its place in the arena
         self.seen: Any = None  # weak reference to the last step's gradient
         self._watch()
         self.frozen = False  # this step's zeros stand for a parameter that requires no gradient
+
+    def _locate(self):
+        """Learns whether the parameter is in the host's memory, and whether it takes the fast way."""
+        parameter, plan = self.parameter, self.plan
+        self.hosted = parameter.is_cpu
+        reached = self.hosted or place_of(parameter) is not None
+        dense = self.layout != SPARSE or plan.sparse_as_dense
+        plain = dense and not parameter.is_complex()
+        self.fast = reached and plain and plan.compression is Compression.none
+
+    def _moved(self):
+        """The program has moved the model between the host's memory and a device's, as on all ranks."""
+        self.home, self.signature = None, ()
+        self._locate()
+        self._watch()
+        if self.plan.share is True:
+            with contextlib.suppress(errors.ResourceError):
+                self.reserve()
 
     def _watch(self):
         """Looks again whether the gradient stays from step to step, if its place depends on it."""
@@ -141,6 +156,8 @@ class Gradient(gradient_life.Gradient):
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
+        if grad.is_cpu is not self.hosted:
+            self._moved()
         if self.home is not None or self.seen is not None:
             grad = self._placed(grad)
         if (
@@ -180,6 +197,8 @@ class Gradient(gradient_life.Gradient):
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
+        if grad.is_cpu is not self.hosted:
+            self._moved()
         if self.home is not None or self.seen is not None:
             grad = self._placed(grad)
         if self.made is not None and not self._travels_as_it_is(grad):
