@@ -13,6 +13,12 @@ namespace horo::runtime {
 
 namespace {
 
+/// The part of all names that may be in use by one entry that a member has not run.
+constexpr std::uint32_t kShareOfNames = 8;
+
+/// To reduce more bytes takes longer than to wake a thread for it.
+constexpr std::uint64_t kMostComputedLate = 16 << 10;
+
 /// Tensors with the same key may share an entry; on one host they also move in the same way.
 std::uint64_t fuse_key(const Signature& s, DataPath path, bool partial) {
   const auto key = fusion_key(s);
@@ -174,6 +180,20 @@ void Cutter::remove_taken() {
   region_.body().pending_count.store(kept, std::memory_order_release);
 }
 
+/// An idle member is not woken for small sums that it computes alone when it looks for them: to
+/// wake its own thread takes longer, and takes the core from its caller.
+EntryLog::Need Cutter::need_of(const LogSlot& entry, TensorId first) const {
+  using Need = EntryLog::Need;
+  if (entry.kind != EntryKind::work || entry.path != DataPath::in_marks ||
+      directory_.signatures().agreed(first).memory != MemoryKind::host)
+    return Need::run;
+  // A member that has not run an entry keeps the names of its tensors from being replaced.
+  if (entry.count > region_.params().capacity / kShareOfNames) return Need::run;
+  // Where the own threads have cores for themselves, they compute large sums beside the callers.
+  const bool spare_cores = tuning_.wake_delay_ns() < kLateWakeNs;
+  return spare_cores && entry.bytes > kMostComputedLate ? Need::run : Need::nothing;
+}
+
 void Cutter::cut_one() {
   const auto first = pending(0);
   plan(most_tensors(first));
@@ -189,7 +209,7 @@ void Cutter::cut_one() {
   if (on_device) entry.place = places_.take();
   write_words(first);
   remove_taken();
-  log_.append(entry, words_);
+  log_.append(entry, words_, need_of(entry, TensorId{first.id}));
   if (on_device) places_.appended(0);
 }
 

@@ -48,6 +48,7 @@ class Cutter {
   PendingSlot pending(std::size_t at) const;
   void cut_one();
   std::size_t most_tensors(const PendingSlot& first) const;
+  EntryLog::Need need_of(const LogSlot& entry, TensorId first) const;
   void plan(std::size_t most);
   void write_words(const PendingSlot& first);
   void remove_taken();

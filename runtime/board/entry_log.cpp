@@ -17,7 +17,7 @@ Failure broken(std::uint64_t cursor, std::string_view what) {
 
 }  // namespace
 
-void EntryLog::append(LogSlot entry, std::span<const std::uint64_t> words) {
+void EntryLog::append(LogSlot entry, std::span<const std::uint64_t> words, Need need) {
   auto& body = region_.body();
   const auto room = region_.layout().word_count;
   auto at = body.next_word;
@@ -32,6 +32,8 @@ void EntryLog::append(LogSlot entry, std::span<const std::uint64_t> words) {
   for (std::uint32_t i = 0; i < entry.count; ++i)
     marks_.begin_generation(TensorId{static_cast<std::uint32_t>(words[i])}, tail + 1);
   if (entry.kind == EntryKind::join) marks_.forget_joins();
+  // Before the tail: whoever sees the entry sees whether it is needed.
+  if (need == Need::run) body.needed.store(tail + 1, std::memory_order_seq_cst);
   // One release for entry, words and cleared marks. seq_cst for the sleepers: see SetBells.
   body.tail.store(tail + 1, std::memory_order_seq_cst);
 }

@@ -61,9 +61,21 @@ class EntryLog {
   /// last of them yet. Thread: the one that appends.
   Tuning tuning_at_end(const AppliedTuning& applied) const;
 
+  /// Says what an entry asks of a member that nobody drives.
+  enum class Need : std::uint8_t {
+    run,      ///< The member runs the entry soon, because peers need its share or its answer.
+    nothing,  ///< Each member computes its results alone, from what lies on the board.
+  };
+
   /// Appends an entry whose first words are its tensors' ids, and clears the marks of these.
   /// Thread: the one that appends.
-  void append(LogSlot entry, std::span<const std::uint64_t> words);
+  void append(LogSlot entry, std::span<const std::uint64_t> words, Need need = Need::run);
+
+  /// Entries are published that this rank has not begun, and peers need that it runs them soon.
+  /// `begun`: those that it has begun. Thread: any.
+  bool needs(std::uint64_t begun) const {
+    return region_.body().needed.load(std::memory_order_seq_cst) > begun;
+  }
 
  private:
   Result<std::optional<Entry>> read_published(std::uint64_t cursor, EntryWords& words) const;

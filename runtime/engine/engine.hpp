@@ -42,6 +42,9 @@ class Engine {
   /// A look would find something to do or to finish. Thread: any.
   bool has_news() const { return runner_.has_news() || agreement_->has_news(); }
 
+  /// As has_news(), but without entries that nobody needs this rank to run soon. Thread: any.
+  bool is_needed() const { return runner_.is_needed() || agreement_->has_news(); }
+
   /// Why the backend moves nothing any more, until the report says which rank was lost; ok else.
   const Status& breakdown() const { return breakdown_; }
 

@@ -64,6 +64,15 @@ class EntryRunner {
            board_.log().published() > begun_public_.load(std::memory_order_relaxed);
   }
 
+  /// Peers need that this rank runs entries soon, some are not done, or the log is full because of
+  /// this rank, and a tensor is ready. Thread: any.
+  bool is_needed() const {
+    const auto begun = begun_public_.load(std::memory_order_relaxed);
+    return active_public_.load(std::memory_order_relaxed) != 0 || board_.log().needs(begun) ||
+           (board_.log().published() > begun && board_.ready().has_ready() &&
+            !board_.log().has_room());
+  }
+
   /// As Engine::observe.
   void observe(EntryObserver* observer) { observer_ = observer; }
 

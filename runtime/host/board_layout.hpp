@@ -308,6 +308,9 @@ inline constexpr std::size_t kHeapUses = 4;
 
 struct BoardBody {
   alignas(128) std::atomic<std::uint64_t> tail;  ///< Entries published.
+  /// The number behind the last entry that peers need each member to run soon. The later ones wait
+  /// until the member looks by itself.
+  std::atomic<std::uint64_t> needed;
 
   /// Chunks done, of buckets reduced in place.
   alignas(128) std::array<RoundCount, kSharedPlaces> reduced_in_place;

@@ -37,6 +37,9 @@ struct alignas(128) HostRank {
   std::atomic<std::uint32_t> interest;
   std::atomic<std::uint32_t>
       called;  ///< 1: a peer rings, and others need not. Only `Waker` writes.
+  /// Reasons why the rank's own thread has to run every entry soon: callbacks are in use, callers
+  /// sleep without the progress token. Only `Waker` writes it.
+  std::atomic<std::uint32_t> own_thread_needs;
   std::atomic<std::int32_t> global_rank;
   std::atomic<std::uint32_t> core;  ///< 1 + the core of its driver when it looked last; 0: unknown.
 

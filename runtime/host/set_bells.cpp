@@ -3,6 +3,12 @@
 
 namespace horo::runtime {
 
+bool SetBells::runs_soon(int m) const {
+  return region_.host().waker().needs_own_thread(region_.local_rank(m)) ||
+         region_.area(m).cursor.load(std::memory_order_seq_cst) <
+             region_.body().needed.load(std::memory_order_seq_cst);
+}
+
 int SetBells::wake(std::uint32_t what, Self self) const {
   auto& waker = region_.host().waker();
   if (what == interest::kChunks && !waker.any_sleeps_inside()) return 0;
@@ -10,20 +16,23 @@ int SetBells::wake(std::uint32_t what, Self self) const {
   for (int m = 0; m < region_.local_size(); ++m) {
     const auto rank = region_.local_rank(m);
     // Only the rank's own thread is spared: a caller that drives and sleeps must hear of it.
-    const bool spares = self == Self::spared && m == region_.me();
-    woken += (spares ? waker.wake_driver(rank, what) : waker.wake(rank, what)) ? 1 : 0;
+    const bool spared = self == Self::spared && m == region_.me();
+    const auto soon = [&] { return !spared && runs_soon(m); };
+    woken += waker.wake(rank, what, soon) ? 1 : 0;
   }
   return woken;
 }
 
-int SetBells::wake_laggards() const {
+int SetBells::wake_laggards(For reason, Self self) const {
   auto& waker = region_.host().waker();
-  const auto tail = region_.body().tail.load(std::memory_order_seq_cst);
+  const auto& body = region_.body();
+  const auto& end = reason == For::room ? body.tail : body.needed;
+  const auto wanted = end.load(std::memory_order_seq_cst);
   int woken = 0;
   for (int m = 0; m < region_.local_size(); ++m) {
     const auto rank = region_.local_rank(m);
-    if (m == region_.me() || !waker.is_undriven(rank) ||
-        region_.area(m).cursor.load(std::memory_order_seq_cst) == tail)
+    if ((self == Self::spared && m == region_.me()) || !waker.is_undriven(rank) ||
+        region_.area(m).cursor.load(std::memory_order_seq_cst) >= wanted)
       continue;
     woken += waker.call(rank) ? 1 : 0;
   }

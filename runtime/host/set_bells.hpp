@@ -19,12 +19,20 @@ class SetBells {
   /// Whether the calling rank's own thread is woken too, when it sleeps.
   enum class Self { too, spared };
 
-  /// Wakes members that sleep for any of `what`, a set of bits from `interest`. Returns how many.
+  /// Wakes members that sleep for any of `what`, a set of bits from `interest`. A member that has
+  /// no driver is woken only for entries, and only if it needs its own thread or has entries that
+  /// are needed soon. Returns how many.
   int wake(std::uint32_t what, Self self = Self::too) const;
 
-  /// Wakes the other members that have no driver although the log has entries that they have not
-  /// done: their peers need their share. Returns how many.
-  int wake_laggards() const;
+  /// Why members that are behind have to run their entries now.
+  enum class For {
+    shares,  ///< Peers need what these entries ask of the members. Other entries may wait.
+    room,    ///< The log is full.
+  };
+
+  /// Wakes the members that have no driver although the log has entries that they have not done and
+  /// that are needed for this. Returns how many.
+  int wake_laggards(For reason, Self self = Self::spared) const;
 
   /// Wakes the host's first rank, which leads sets with members on other hosts.
   void wake_leader() const;
@@ -36,6 +44,9 @@ class SetBells {
   bool sleeps_inside(int member) const;
 
  private:
+  /// Member `m` has to run its entries soon: peers need that of it, or it needs its own thread.
+  bool runs_soon(int m) const;
+
   const SetRegion& region_;
 };
 

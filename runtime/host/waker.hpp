@@ -86,6 +86,17 @@ class Waker {
 
   bool anyone_waits() const { return body_->waiters.load(std::memory_order_seq_cst) != 0; }
 
+  /// From now on, until end_need(), a peer that publishes an entry wakes this rank's own thread
+  /// where nobody drives the rank, although no peer needs anything of it. The caller looks at the
+  /// log afterwards, or sees that a thread drives the rank: entries published before are its own
+  /// concern.
+  void need_own_thread() { mine().own_thread_needs.fetch_add(1, std::memory_order_seq_cst); }
+
+  void end_need() { mine().own_thread_needs.fetch_sub(1, std::memory_order_seq_cst); }
+
+  /// Some thread of this rank has called need_own_thread().
+  bool needs_own_thread() const { return needs_own_thread(me_); }
+
   /// Has this rank's threads look again.
   void ring_own() { ring(me_); }
 
@@ -105,7 +116,10 @@ class Waker {
   /// has done so, or is about to, since that rank went to sleep: then it wakes and looks anyway.
   /// True when this call rang.
   bool call(LocalRank r) {
-    if (ranks_[r.index()].called.exchange(1, std::memory_order_seq_cst) != 0) return false;
+    auto& called = ranks_[r.index()].called;
+    // The look comes first because ranks that poll ask again and again.
+    if (called.load(std::memory_order_seq_cst) != 0) return false;
+    if (called.exchange(1, std::memory_order_seq_cst) != 0) return false;
     race_point();
     ring(r);
     return true;
@@ -116,12 +130,20 @@ class Waker {
 
   /// Wakes a rank whose driver sleeps for any of `what`, bits of `interest`. A rank that nobody
   /// drives is woken for entries. True when this call rang.
-  bool wake(LocalRank r, std::uint32_t what) { return wake(r, what, state_of(r)); }
+  bool wake(LocalRank r, std::uint32_t what) { return wake_in(state_of(r), r, what); }
 
-  /// The same, but spares a rank that nobody drives.
-  bool wake_driver(LocalRank r, std::uint32_t what) {
+  /// The same, but a rank that nobody drives is woken only if `runs_soon()`.
+  template <typename RunsSoon>
+  bool wake(LocalRank r, std::uint32_t what, RunsSoon runs_soon) {
     const auto state = state_of(r);
-    return state != drive::kNobody && wake(r, what, state);
+    race_point();
+    if (state == drive::kNobody && !runs_soon()) return false;
+    return wake_in(state, r, what);
+  }
+
+  /// A thread of `r` has called need_own_thread().
+  bool needs_own_thread(LocalRank r) const {
+    return ranks_[r.index()].own_thread_needs.load(std::memory_order_seq_cst) != 0;
   }
 
   bool is_undriven(LocalRank r) const { return state_of(r) == drive::kNobody; }
@@ -142,7 +164,7 @@ class Waker {
 
   void say(std::uint32_t state) { mine().drive.store(state, std::memory_order_seq_cst); }
 
-  bool wake(LocalRank r, std::uint32_t what, std::uint32_t state) {
+  bool wake_in(std::uint32_t state, LocalRank r, std::uint32_t what) {
     if (state == drive::kAwake) return false;
     const auto wanted = state == drive::kNobody
                             ? interest::kEntries

@@ -49,10 +49,19 @@ void ProgressDriver::end_thread() {
   background_.join();
 }
 
+bool ProgressDriver::needs_driver() const {
+  if (sets_.is_needed()) return true;
+  return host_.waker().needs_own_thread() && (sets_.has_news() || sets_.can_cut());
+}
+
 void ProgressDriver::return_token() {
+  // The callbacks and callers of this rank that wait for ready tensors without a driver look no
+  // more before an entry is published.
+  if (host_.waker().needs_own_thread()) count_wakes(sets_.wake_laggards());
+  race_point();
   // A peer that published while the driver was awake did not ring, and a caller that waits here
   // found the token taken.
-  if (token_.give_back() && (sets_.has_news() || token_.has_sleeping_applicant()))
+  if (token_.give_back() && (needs_driver() || token_.has_sleeping_applicant()))
     host_.waker().ring_own();
 }
 
@@ -149,13 +158,22 @@ void ProgressDriver::poke() {
   if (!token_.try_take()) return;
   for (int i = 0; i < 4 && sets_.progress(); ++i) {
   }
+  // A rank that only polls never sleeps, where it would do this.
+  count_wakes(sets_.wake_laggards());
   return_token();
+}
+
+void ProgressDriver::note_callbacks() {
+  if (callbacks_.load(std::memory_order_seq_cst)) return;
+  // Whoever sees that callbacks are in use finds the need announced.
+  host_.waker().need_own_thread();
+  if (callbacks_.exchange(true, std::memory_order_seq_cst)) host_.waker().end_need();
 }
 
 Status ProgressDriver::on_complete(Operation& operation, Operation::Callback callback, void* user) {
   auto& waker = host_.waker();
   waker.add_waiter();
-  callbacks_.store(true, std::memory_order_seq_cst);
+  note_callbacks();
   const auto later = operation.on_complete(callback, user);
   if (!later || !*later) {
     waker.remove_waiter();
@@ -216,14 +234,11 @@ void ProgressDriver::sleep_without_token() {
   host_.waker().sleep(Sleeper::runtime_thread, [&]() -> Duration {
     const bool free = token_.is_free();
     race_point();
-    const auto needed = [this] {
-      // One of the callers that found the token taken here gets it; nobody else cuts what the
-      // others have made ready. This thread's own ring, as it returned the token, is over by now.
-      return sets_.has_news() || (token_.has_sleeping_applicant() && sets_.can_cut());
-    };
     if (stopping_.load(std::memory_order_seq_cst)) return Duration::zero();
-    // While another thread has the token there is nothing to do here: returning it rings.
-    if (!token_.is_handed_over() && free && needed()) return Duration::zero();
+    // While another thread has the token there is nothing to do here: returning it rings. This
+    // thread's own ring, as it returned the token, is over by now. One of the callers that found
+    // the token taken here gets it; nobody else cuts what the others have made ready.
+    if (!token_.is_handed_over() && free && needs_driver()) return Duration::zero();
     const auto limit = stalls_.until_due(steady().now());
     return limit == Duration::max() ? limit : limit + kCallersLook;
   });

@@ -107,6 +107,9 @@ class ProgressDriver {
   /// Takes the token, or waits until it can be had, `operation` is done or the deadline passed.
   bool claim(Operation& operation, const Deadline& deadline, Until until);
   void return_token();
+  /// A rank without a driver must get one: a peer needs that, or a callback or a caller of this
+  /// rank that sleeps.
+  bool needs_driver() const;
 
   // Thread: the holder of the token.
   /// Runs progress until `operation` is done. With none, as the runtime's own thread: until nothing
@@ -125,6 +128,9 @@ class ProgressDriver {
   Duration longest_sleep(bool inside, const Deadline& deadline) const;
 
   void end_thread();
+
+  /// Callbacks are in use from now on. Thread: any.
+  void note_callbacks();
 
   // Thread: the runtime's own.
   void run();

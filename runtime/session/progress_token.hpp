@@ -74,9 +74,11 @@ class ProgressToken {
     // for registered threads. One of the two sees the other.
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
     waker_.add_waiter();
+    waker_.need_own_thread();
     const bool sleeps = !is_free();
     race_point();
     if (sleeps) operation.sleep(prepare());
+    waker_.end_need();
     waker_.remove_waiter();
     sleeping_.fetch_sub(1, std::memory_order_seq_cst);
     return sleeps;

@@ -150,13 +150,24 @@ void Submitter::launch(const Submission& given, Operation& operation, ProcessSet
   const auto urgency = completed ? urgency_of(board, bytes, ticks) : Urgency::none;
   if (spans) {
     if (completed) tell_other_hosts(own, urgency);
-  } else if (urgency != Urgency::none && board.cutter()->cut(ticks)) {
-    // This rank's own thread may sleep on: mostly the caller is about to wait, and if not, a peer
-    // that lacks this rank's share rings.
-    driver_.count_wakes(board.bells().wake(interest::kEntries, urgency == Urgency::everybody
-                                                                   ? SetBells::Self::too
-                                                                   : SetBells::Self::spared));
+  } else if (urgency != Urgency::none) {
+    cut(board, urgency, ticks);
   }
+}
+
+void Submitter::cut(Board& board, Urgency urgency, std::uint64_t ticks) {
+  using Self = SetBells::Self;
+  const auto& bells = board.bells();
+  // This rank's own thread may sleep on: mostly the caller is about to wait, and if not, a peer
+  // that lacks this rank's share rings.
+  if (board.cutter()->cut(ticks)) {
+    const auto self = urgency == Urgency::everybody ? Self::too : Self::spared;
+    driver_.count_wakes(bells.wake(interest::kEntries, self));
+  }
+  // Whoever waits for a tensor that finds no room sleeps until an entry is published: the members
+  // that keep the log full must run, and this rank may be one of them.
+  if (board.ready().has_ready() && !board.log().has_room())
+    driver_.count_wakes(bells.wake_laggards(SetBells::For::room, Self::too));
 }
 
 void Submitter::tell_other_hosts(ProcessSet& own, Urgency urgency) {

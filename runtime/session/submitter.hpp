@@ -75,6 +75,8 @@ class Submitter {
   Status attach_device(ProcessSet& own, const Submission& given, Operation& operation) const;
   Status claim(ProcessSet& own, const SetSubmission& submission, Operation& operation) const;
   void launch(const Submission& given, Operation& operation, ProcessSet& own, std::uint64_t ticks);
+  /// Puts ready tensors into entries, in a set on one host.
+  void cut(Board& board, Urgency urgency, std::uint64_t ticks);
   /// For a tensor that is complete on this host, in a set with members on others.
   void tell_other_hosts(ProcessSet& own, Urgency urgency);
   /// `ticks`: now, of timeline/ticks.hpp.

@@ -230,14 +230,23 @@ bool ProcessSets::polls() const {
   return any;
 }
 
-bool ProcessSets::has_news() const {
+template <typename Asked>
+bool ProcessSets::any_set(Asked asked) const {
   if (loss_.is_poisoned()) [[unlikely]]
     return !loss_.lost();
   bool any = false;
-  table_.for_all_from_outside([&any](const ProcessSet& set) {
-    any = any || (set.member() ? set.engine->has_news() : needs_leader(set));
+  table_.for_all_from_outside([&any, asked](const ProcessSet& set) {
+    any = any || (set.member() ? asked(*set.engine) : needs_leader(set));
   });
   return any;
+}
+
+bool ProcessSets::has_news() const {
+  return any_set([](const Engine& engine) { return engine.has_news(); });
+}
+
+bool ProcessSets::is_needed() const {
+  return any_set([](const Engine& engine) { return engine.is_needed(); });
 }
 
 bool ProcessSets::has_ready() const {
@@ -283,8 +292,12 @@ bool ProcessSets::withdraw() {
 int ProcessSets::wake_laggards() {
   int woken = 0;
   table_.for_members([&woken](ProcessSet& set) {
-    if (set.engine->active() || set.board->ready().has_ready())
-      woken += set.board->bells().wake_laggards();
+    using For = SetBells::For;
+    const auto& board = *set.board;
+    const bool ready = board.ready().has_ready();
+    if (!ready && !set.engine->active()) return;
+    const bool full = ready && !board.log().has_room();
+    woken += board.bells().wake_laggards(full ? For::room : For::shares);
   });
   return woken;
 }

@@ -84,6 +84,9 @@ class ProcessSets {
   /// A look would find something to do or to finish. Thread: any.
   bool has_news() const;
 
+  /// As has_news(), but without entries that nobody needs this rank to run soon. Thread: any.
+  bool is_needed() const;
+
   /// A tensor is ready and in no entry yet, in any set. Thread: any.
   bool has_ready() const;
 
@@ -98,7 +101,8 @@ class ProcessSets {
   /// on the leader, nothing more comes from other hosts.
   bool withdraw();
 
-  /// Wakes members whose share is missing, in all sets. Returns how many.
+  /// Wakes members that this rank needs, in all sets: those whose share of its entries is missing,
+  /// and those because of which ready tensors find the log full. Returns how many.
   int wake_laggards();
 
   /// Sums over all sets since the beginning.
@@ -122,6 +126,9 @@ class ProcessSets {
   bool end_operations();
   void call_leader();
   void note_breakdowns();
+  /// A set asks for this rank, as `asked` tells of its engine.
+  template <typename Asked>
+  bool any_set(Asked asked) const;
 
   HostMemory& host_;
   OperationTable& operations_;

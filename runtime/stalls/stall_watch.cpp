@@ -133,6 +133,9 @@ void StallWatch::check(const ProcessSet& set, TimePoint now, StallFindings& find
     schedule.progress.store(way.progress, std::memory_order_relaxed);
     schedule.moved_at.store(in_ns(now), std::memory_order_relaxed);
   }
+  // A member that nobody drives may have left entries alone that no peer needed it to run. It has
+  // run them at the next check, unless it is stuck.
+  if (way.entries != 0) board.bells().wake_laggards(SetBells::For::room);
   const auto pending = board.stalls().unfinished();
   const bool stuck = way.entries != 0 && ((set.member() && set.engine->active()) ||
                                           board.ready().has_ready() || any_member_waits(board));

@@ -202,6 +202,30 @@ TEST_CASE("a rank that stops inside an entry is named, at every step") {
   }
 }
 
+TEST_CASE("a rank that has left a small sum alone is woken before anybody calls it stalled") {
+  Watched w(2);
+  for (int r = 0; r < 2; ++r) {
+    w.add(r, "a");
+    w.submit(r);
+  }
+  while (w.job.sets(0).progress()) {
+  }
+  REQUIRE(w.job.board(1).log().in_flight() == 1);
+  w.add(0, "b");
+  w.submit(0);
+  w.wait_in(0, 1);
+  w.job.host(1).waker().say_undriven();
+  const auto& bell = w.job.host(1).slot(w.job.host(1).me()).bell;
+  const auto rung = bell.rings.load();
+  auto lines = w.pass(61s);
+  CHECK(bell.rings.load() == rung + 1);
+  while (w.job.sets(1).progress()) {
+  }
+  for (auto& line : w.pass(200s)) lines.push_back(std::move(line));
+  REQUIRE_FALSE(lines.empty());
+  for (const auto& line : lines) CHECK_THAT(line, Catch::StartsWith("tensor 'b'"));
+}
+
 TEST_CASE("a rank that stops while it cuts the log is named") {
   Watched w(2);
   w.job.board(0).region().body().combiner.store(2);

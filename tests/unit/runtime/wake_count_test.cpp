@@ -74,10 +74,50 @@ TEST_CASE("of all ranks that have news for a sleeper, one rings") {
 TEST_CASE("ranks that go to sleep ring each rank that is behind once, not once each") {
   Ranks ranks(48);
   for (int r = 0; r < ranks.count(); ++r) ranks.waker(r).say_undriven();
+  ranks.region(0).body().needed.store(1);
   ranks.region(0).body().tail.store(1);
   int rung = 0;
-  for (int r = 0; r < ranks.count(); ++r) rung += SetBells(ranks.region(r)).wake_laggards();
+  for (int r = 0; r < ranks.count(); ++r)
+    rung += SetBells(ranks.region(r)).wake_laggards(SetBells::For::shares);
   CHECK(rung == ranks.count());
+}
+
+TEST_CASE(
+    "an entry that no peer needs wakes the sleeping drivers and the ranks that need their thread") {
+  Ranks ranks(4);
+  const SetBells bells(ranks.region(0));
+  const auto publish = [&](bool needed) {
+    auto& body = ranks.region(0).body();
+    const auto tail = body.tail.load() + 1;
+    if (needed) body.needed.store(tail);
+    body.tail.store(tail);
+    return bells.wake(interest::kEntries);
+  };
+  ranks.waker(0).say_awake();
+  for (int r = 1; r < 4; ++r) ranks.waker(r).say_undriven();
+  CHECK(publish(false) == 0);
+  ranks.waker(1).need_own_thread();
+  CHECK(publish(false) == 1);
+  ranks.waker(1).end_need();
+  ranks.waker(1).say_undriven();  // It has looked.
+  CHECK(publish(false) == 0);
+  ranks.waker(2).sleep_as_driver(Sleeper::caller, false, [&] {
+    CHECK(publish(false) == 1);
+    return Duration::zero();
+  });
+  ranks.waker(2).say_undriven();
+  CHECK(publish(true) == 3);
+}
+
+TEST_CASE("ranks that keep the log full are woken for room, and not for shares that nobody needs") {
+  Ranks ranks(3);
+  const SetBells bells(ranks.region(0));
+  for (int r = 0; r < 3; ++r) ranks.waker(r).say_undriven();
+  ranks.region(0).body().tail.store(2);
+  ranks.region(0).area(1).cursor.store(2);
+  CHECK(bells.wake_laggards(SetBells::For::shares, SetBells::Self::too) == 0);
+  CHECK(bells.wake_laggards(SetBells::For::room) == 1);
+  CHECK(bells.wake_laggards(SetBells::For::room, SetBells::Self::too) == 1);
 }
 
 TEST_CASE("a step that all ranks wait for wakes each rank once, when the last one can go on") {
