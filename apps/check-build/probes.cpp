@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/check-build/probes.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -15,10 +14,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/check-build/device_probes.hpp"
 #include "apps/common/tools.hpp"
 #include "apps/common/wheel.hpp"
 #include "base/kv/cipher.hpp"
-#include "discovery/nvml/gpu_list.hpp"
 #include "discovery/topology/machine_topology.hpp"
 #include "launcher/mpi/mpi_kind.hpp"
 #include "launcher/plan/find_program.hpp"
@@ -32,8 +31,6 @@
 namespace horo::apps {
 
 namespace {
-
-constexpr int kOldestCuda = 11040;
 
 /// The output of a command on both streams, and its end.
 struct Told {
@@ -275,91 +272,44 @@ Finding probe_binding() {
           .detail = usable ? "--bind-to, with hwloc" : usable.error().message};
 }
 
-/// Whether tensors in device memory move by `what` here: the library itself says so.
-Finding probe_device(const char* what, const char* moves, const std::string& library) {
-  Finding finding{.section = "Backends", .name = what, .available = false, .detail = {}};
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  using Support = int (*)(const char*);
-  using LastError = const char* (*)();
-  auto* const support =
-      handle == nullptr ? nullptr : reinterpret_cast<Support>(dlsym(handle, "horo_device_support"));
-  auto* const last_error =
-      handle == nullptr ? nullptr : reinterpret_cast<LastError>(dlsym(handle, "horo_last_error"));
-  if (support == nullptr || last_error == nullptr) {
-    finding.detail = fmt::format("'{}' cannot be asked", library);
-    return finding;
-  }
-  finding.available = support(what) == 0;
-  finding.detail = finding.available ? moves : last_error();
-  return finding;
-}
-
-/// The driver, and the GPUs that can be used.
-Finding probe_driver() {
-  Finding finding{.section = "GPUs", .name = "driver", .available = false, .detail = {}};
-  const auto list = discovery::list_gpus();
-  if (!list) {
-    finding.detail = list.error().message;
-    return finding;
-  }
-  const auto& gpus = list->gpus;
-  const auto usable =
-      std::count_if(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.problem.empty(); });
-  finding.available = usable != 0 && list->cuda >= kOldestCuda;
-  finding.detail = fmt::format("NVIDIA {}, for CUDA up to {}, with {} GPUs", list->driver,
-                               discovery::cuda_version_text(list->cuda), gpus.size());
-  if (list->cuda < kOldestCuda) finding.detail += "; Horo needs a driver for CUDA 11.4 or later";
-  for (const auto& gpu : gpus) {
-    if (!gpu.problem.empty()) finding.detail += "; " + discovery::describe_problem(gpu);
-  }
-  return finding;
-}
-
-Finding probe_kernels(const std::string& library) {
-  const auto path = library.substr(0, library.rfind('/')) + "/horo/horo-kernels.fatbin";
-  const bool there = access(path.c_str(), R_OK) == 0;
-  return {.section = "GPUs",
-          .name = "kernels",
-          .available = there,
-          .detail = there ? path : fmt::format("there is no {}; build with nvcc in PATH", path)};
-}
-
 }  // namespace
 
 std::vector<Finding> probe_build() {
   const auto library = probe_library();
-  return {
-      library,
-      probe_fast_path(library.detail),
-      probe_cipher_library(),
-      probe_launcher(),
-      probe_binding(),
-      probe_ssh(),
-      probe_program("slurm", "srun", "hosts of a job of Slurm"),
-      probe_program("lsf", "blaunch", "hosts of a job of LSF"),
-      probe_program("jsrun", "jsrun", "--jsrun, and hosts of a job of LSF"),
-      probe_mpirun(),
-      probe_standalone(),
-      probe_pmix(),
-      {.section = "Without horo run",
-       .name = "PMI",
-       .available = true,
-       .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
-      probe_shared_memory(),
-      probe_backend("tcp", "TCP between any ranks", library.detail),
-      probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
-      probe_mpi("openmpi", "Open MPI", "libmpi.so.40", library.detail),
-      probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
-      probe_device("cuda", "PyTorch's and C programs' tensors stay in GPU memory", library.detail),
-      probe_device("nccl", "NCCL between GPUs", library.detail),
-      probe_driver(),
-      probe_kernels(library.detail),
-      choice_on_one_host(),
-      choice_on_several_hosts(library.detail),
-      probe_framework("PyTorch", "torch", "horo.torch"),
-      probe_framework("NumPy", "numpy", "horo.numpy"),
-      plain_framework("TensorFlow", "TF_CONFIG"),
-      probe_framework("JAX", "jax", "horo.jax")};
+  return {library,
+          probe_fast_path(library.detail),
+          probe_cipher_library(),
+          probe_launcher(),
+          probe_binding(),
+          probe_ssh(),
+          probe_program("slurm", "srun", "hosts of a job of Slurm"),
+          probe_program("lsf", "blaunch", "hosts of a job of LSF"),
+          probe_program("jsrun", "jsrun", "--jsrun, and hosts of a job of LSF"),
+          probe_mpirun(),
+          probe_standalone(),
+          probe_pmix(),
+          {.section = "Without horo run",
+           .name = "PMI",
+           .available = true,
+           .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
+          probe_shared_memory(),
+          probe_backend("tcp", "TCP between any ranks", library.detail),
+          probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
+          probe_mpi("openmpi", "Open MPI", "libmpi.so.40", library.detail),
+          probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
+          probe_cuda(library.detail),
+          probe_rocm(library.detail),
+          probe_nccl(library.detail),
+          probe_nvidia_driver(),
+          probe_amd_driver(),
+          probe_kernels("kernels", "horo-kernels.fatbin", "nvcc", library.detail),
+          probe_kernels("HIP kernels", "horo-kernels.hsaco", "hipcc", library.detail),
+          choice_on_one_host(),
+          choice_on_several_hosts(library.detail),
+          probe_framework("PyTorch", "torch", "horo.torch"),
+          probe_framework("NumPy", "numpy", "horo.numpy"),
+          plain_framework("TensorFlow", "TF_CONFIG"),
+          probe_framework("JAX", "jax", "horo.jax")};
 }
 
 }  // namespace horo::apps
