@@ -6,7 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__HIP__)
+#include <hip/hip_runtime.h>
+#endif
+
+#if defined(__CUDACC__) || defined(__HIP__)
 #define HORO_DEVICE __host__ __device__ __forceinline__
 #else
 #define HORO_DEVICE inline
