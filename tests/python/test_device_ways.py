@@ -19,7 +19,7 @@ PROGRAM = """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         horo.init()
-        print("cuda", horo.cuda_built(), "nccl", bool(horo.nccl_built()))
+        print("cuda", horo.cuda_built(), "nccl", bool(horo.nccl_built()), "rocm", horo.rocm_built())
         total = [horo.allreduce(torch.ones(5).to(software.DEVICE), op=horo.Sum) for _ in range(3)]
         print("sum", total[0].cpu().tolist(), total[0].device.type)
         print("reached", _devices.place_of(total[0]) is not None)
@@ -51,7 +51,7 @@ def check_build(*arguments, **environment):
 
 def test_a_device_that_is_reached():
     output = ran({"HORO_GPU_OPERATIONS": "auto"})
-    assert "cuda True nccl True" in output
+    assert "cuda True nccl True rocm False" in output
     assert "sum [1.0, 1.0, 1.0, 1.0, 1.0] software" in output
     assert "reached True" in output and "warned" not in output
 
@@ -133,6 +133,62 @@ ADASUM = """
 def test_adasum_between_hosts_stays_on_the_device():
     for rank in job.run_on_two_hosts(ADASUM.format(support=os.path.join(HERE, "support"))):
         assert rank.code == 0, rank.output
+
+
+HIP = os.environ["HORO_TEST_HIP"]  # the software device under the names of HIP's runtime
+
+
+def test_a_device_that_is_reached_by_hip():
+    output = ran({"HORO_GPU_OPERATIONS": "auto", "HORO_GPU_DRIVER": HIP})
+    assert "cuda False nccl True rocm True" in output
+    assert "sum [1.0, 1.0, 1.0, 1.0, 1.0] software" in output
+    assert "reached True" in output and "warned" not in output
+
+
+def test_check_build_says_that_hip_and_rccl_are_used():
+    table = check_build(HORO_GPU_DRIVER=HIP)
+    assert f"[X] rocm         PyTorch's and C programs' tensors stay in the memory of AMD's GPUs, by {HIP}" in table
+    assert "[ ] cuda         this process uses HIP's runtime, not CUDA's driver" in table
+    assert "[X] nccl         RCCL between GPUs, by " in table
+    table = check_build(HORO_GPU_DRIVER=HIP, HORO_GPU_NCCL="/nowhere/librccl.so.1")
+    assert "[ ] nccl         RCCL cannot be loaded: /nowhere/librccl.so.1" in table
+    table = check_build(HORO_GPU_DRIVER=HIP, HIP_VISIBLE_DEVICES="")
+    assert "[ ] rocm         HIP's runtime sees no device: HIP_VISIBLE_DEVICES is ''" in table
+    assert "[ ] rocm         this process uses CUDA's driver, not HIP's runtime" in check_build()
+
+
+# A torch that is built for ROCm has this version, and calls AMD's devices "cuda".
+ROCM_TORCH = """
+    import warnings
+    import torch
+    torch.version.hip = "6.4.43482"
+    import horo.torch as horo
+    from horo._device import dlpack
+    from horo.torch import _devices
+    torch.utils.dlpack.from_dlpack = lambda capsule: dlpack.Seen(capsule).device
+    horo.init()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        print("usable", _devices.KINDS["cuda"].usable())
+    class Like:
+        dtype = torch.float32
+        @staticmethod
+        def get_device():
+            return 0
+    print("exported as", _devices.KINDS["cuda"].alias(4096, (1,), Like))
+    for one in told:
+        print("warned:", one.message)
+    horo.shutdown()
+"""
+
+
+def test_a_torch_for_rocm_uses_hip():
+    output = ran({"HORO_GPU_DRIVER": HIP}, ROCM_TORCH)
+    assert "usable True" in output and "warned" not in output
+    assert "exported as (10, 0)" in output  # kDLROCM
+    output = ran({}, ROCM_TORCH)
+    assert "usable False" in output
+    assert "tensors on cuda devices are copied through the host's memory: this process uses CUDA's driver" in output
 
 
 def test_the_program_that_measures_submissions_runs_and_no_step_waits():

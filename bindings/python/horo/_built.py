@@ -7,6 +7,7 @@ import ctypes
 import os
 
 from horo import _job, _native
+from horo._device import libraries
 from horo._native import slow
 
 
@@ -27,15 +28,13 @@ def gloo_built() -> bool:
 
 def nccl_built() -> int:
     """The number of NCCL's version (22703 is 2.27.3) if collectives of CUDA tensors may use NCCL here,
-    else 0: there is no GPU or no NCCL, or HORO_GPU_OPERATIONS names another way. It loads CUDA's
-    driver and NCCL. Ranks that share a GPU do not use NCCL even so."""
+    else 0: there is no GPU or no NCCL, or HORO_GPU_OPERATIONS names another way. On AMD's GPUs it is
+    RCCL's version. It loads the GPU's driver and NCCL. Ranks that share a GPU do not use NCCL even so."""
     if slow.horo_device_support(b"nccl"):
         return 0
     version = ctypes.c_int()
     try:
-        ctypes.CDLL(os.environ.get("HORO_GPU_NCCL") or "libnccl.so.2").ncclGetVersion(
-            ctypes.byref(version)
-        )
+        ctypes.CDLL(libraries.collectives_file()).ncclGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         pass
     return version.value or 1
@@ -49,8 +48,10 @@ def cuda_built() -> bool:
 
 
 def rocm_built() -> bool:
-    """False: Horo does not support ROCm."""
-    return False
+    """Whether collectives of tensors in the memory of AMD's GPUs work there: HIP's runtime is there
+    and sees a GPU. It loads the runtime. Where it is False, such tensors are copied through the
+    host's memory."""
+    return not slow.horo_device_support(b"rocm")
 
 
 def ddl_built() -> bool:

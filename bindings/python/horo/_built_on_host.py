@@ -12,3 +12,8 @@ def nccl_built() -> int:
 def cuda_built() -> bool:
     """False: tensors of GPUs are copied through the host's memory."""
     return False
+
+
+def rocm_built() -> bool:
+    """False: tensors of GPUs are copied through the host's memory."""
+    return False

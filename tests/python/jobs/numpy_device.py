@@ -11,6 +11,7 @@ import numpy
 import horo.numpy as horo
 from expect import fails
 from horo._device import dlpack
+from horo.errors import StartError
 
 _driver = ctypes.CDLL(os.environ["HORO_GPU_DRIVER"])
 _driver.horo_software_device_findings.restype = ctypes.c_size_t
@@ -19,6 +20,7 @@ assert _driver.cuInit(0) == 0
 assert _driver.cuDevicePrimaryCtxRetain(ctypes.byref(_context), 0) == 0
 assert _driver.cuCtxPushCurrent_v2(_context) == 0
 NUMBER = ctypes.c_uint64
+HIP = hasattr(_driver, "hipInit")  # the software device under the names of HIP's runtime
 
 
 def _stream():
@@ -45,7 +47,7 @@ class Array:
     """An array of the small library."""
 
     device = "device 0"
-    kind = dlpack.CUDA
+    kind = dlpack.ROCM if HIP else dlpack.CUDA
 
     def __init__(self, values):
         values = numpy.ascontiguousarray(values)
@@ -63,7 +65,7 @@ class Array:
         return self.kind, 0
 
     def __dlpack__(self, stream=None):
-        assert stream == 1, "the consumer has to say on which stream it uses the array"
+        assert stream == (0 if self.kind == dlpack.ROCM else 1), "the consumer has to say on which stream it uses the array"
         event = ctypes.c_void_p()  # the legacy default stream waits for the library's
         assert _driver.cuEventCreate(ctypes.byref(event), 2) == 0
         assert _driver.cuEventRecord(event, OWN) == 0
@@ -134,8 +136,8 @@ def check_mistakes():
         "the arrays of a group are in the host's memory and on a device",
     )
     other = Array(own(3))
-    other.kind = dlpack.ROCM
-    fails(ValueError, lambda: horo.allreduce(other), "ROCm device, which Horo does not support")
+    other.kind = dlpack.CUDA if HIP else dlpack.ROCM
+    fails(StartError, lambda: horo.allreduce(other), "this process uses ", "HIP's runtime", "CUDA's driver")
     nowhere = Array(own(3))
     nowhere.__class__ = type("Plain", (Array,), {"__array_namespace__": None})
     fails(ValueError, lambda: horo.allreduce(nowhere), "Plain", "use the operation in place")

@@ -512,5 +512,6 @@ def check_an_error_of_the_device_reaches_the_program():
 
 
 def check_what_is_built():
-    assert horo.cuda_built() is True
+    assert horo.cuda_built() is (software.LIBRARY == "cuda")
+    assert horo.rocm_built() is (software.LIBRARY == "rocm")
     assert bool(horo.nccl_built()) == (os.environ.get("HORO_GPU_OPERATIONS", "auto") in ("auto", "nccl"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch on the software device: tensors on "software:0", whose memory the host cannot read, with streams
 that are threads with planned pauses. HORO_TEST_TORCH_DEVICE names the backend's file, and HORO_GPU_DRIVER
-the software device. Import this before horo.torch makes an optimizer."""
+the software device, under the names of CUDA's driver or of HIP's runtime. Import this before horo.torch makes
+an optimizer."""
 
 import contextlib
 import ctypes
@@ -93,7 +94,8 @@ def _follow(index, stream):
     _fast.horo_torch_wait(index, stream_of(index), stream)
 
 
-_devices.register(NAME, stream_of, _note_use, _alias, _follow)
+LIBRARY = "rocm" if hasattr(_driver, "hipInit") else "cuda"
+_devices.register(NAME, stream_of, _note_use, _alias, _follow, LIBRARY)
 
 
 def new_stream(index=INDEX):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in the memory of CUDA devices, of any library that exports DLPack, for horo.numpy.
+"""Arrays in the memory of CUDA devices and of AMD's, of any library that exports DLPack, for horo.numpy.
 
 Such a library has streams of its own, of which Horo knows nothing. So an array is taken when it is ready
-on the device's legacy default stream, which the library is asked for (stream=1), and a wait for an
-operation waits until its result is there for every stream.
+on the device's legacy default stream, which the library is asked for (stream=1 for CUDA, 0 for ROCm), and
+a wait for an operation waits until its result is there for every stream.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 from typing import Any
 
 from horo import _handles
-from horo._device import dlpack
+from horo._device import dlpack, libraries
 from horo._device.places import Kind, Place
 from horo._failures import failure
 from horo._native import slow
 
-_LEGACY_STREAM = 1  # as DLPack names CUDA's legacy default stream
+# By DLPack's type of device: the name of its legacy default stream, and of its library.
+_LEGACY_STREAM = {dlpack.CUDA: 1, dlpack.ROCM: 0}
+_LIBRARY = {dlpack.CUDA: "cuda", dlpack.ROCM: "rocm"}
+_ANY_DIRECTION = 4  # hipMemcpyDefault
 
 
 class _WaitedPlace(Place):
@@ -36,28 +38,24 @@ class _WaitedPlace(Place):
         _handles.take(handle)
 
 
-_KIND = Kind("cuda", lambda index: 0, None, None)
+_KINDS = {kind: Kind("cuda", lambda index: 0, None, None, library=name) for kind, name in _LIBRARY.items()}
 
 
 @functools.lru_cache(maxsize=None)
-def _place(index):
+def _place(kind, index):
     """Fails: StartError (Horo does not reach the device; says why)."""
-    status = slow.horo_device_support(b"cuda")
+    status = slow.horo_device_support(_LIBRARY[kind].encode())
     if status:
         raise failure(status)
-    return _WaitedPlace(_KIND, index, 0)
+    return _WaitedPlace(_KINDS[kind], index, 0)
 
 
 def is_on_device(given: Any) -> bool:
-    """Whether an object exports an array in the memory of a device that the host cannot read. Fails:
-    ValueError (a device that Horo does not support)."""
+    """Whether an object exports an array in the memory of a device that the host cannot read."""
     device = getattr(given, "__dlpack_device__", None)
     if device is None:
         return False
-    kind = int(device()[0])
-    if kind == dlpack.ROCM:
-        raise ValueError("the array is in the memory of a ROCm device, which Horo does not support")
-    return kind == dlpack.CUDA
+    return int(device()[0]) in _LIBRARY
 
 
 class DevicePart:
@@ -68,8 +66,9 @@ class DevicePart:
     def __init__(self, given: Any) -> None:
         """Fails: ValueError (a dtype that Horo has not), StartError (the device is not reached)."""
         self.given = given
-        self.seen = dlpack.Seen(given.__dlpack__(stream=_LEGACY_STREAM))
-        self.place = _place(self.seen.device[1])
+        stream = _LEGACY_STREAM[int(given.__dlpack_device__()[0])]
+        self.seen = dlpack.Seen(given.__dlpack__(stream=stream))
+        self.place = _place(*self.seen.device)
         self.shape, self.dtype = self.seen.shape, self.seen.dtype
 
     def nbytes(self) -> int:
@@ -94,9 +93,13 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
 
 def copy(to: int, source: int, length: int, index: int) -> None:
     """Copies bytes within a device's memory, and waits for that. Fails: OSError (the driver)."""
-    driver = ctypes.CDLL(os.environ.get("HORO_GPU_DRIVER") or "libcuda.so.1")
+    driver = ctypes.CDLL(libraries.driver_file())
+    addresses = (ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(length))
+    (_copy_by_hip if libraries.uses_hip() else _copy_by_cuda)(driver, addresses, index)
+
+
+def _copy_by_cuda(driver, addresses, index):
     context, device = ctypes.c_void_p(), ctypes.c_int()
-    number = ctypes.c_uint64
     for call in (
         lambda: driver.cuDeviceGet(ctypes.byref(device), index),
         lambda: driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
@@ -104,13 +107,24 @@ def copy(to: int, source: int, length: int, index: int) -> None:
     ):
         _need(call())
     try:
-        _need(driver.cuMemcpyAsync(number(to), number(source), ctypes.c_size_t(length), None))
+        _need(driver.cuMemcpyAsync(*addresses, None))
         _need(driver.cuStreamSynchronize(None))
     finally:
         driver.cuCtxPopCurrent_v2(ctypes.byref(context))
         driver.cuDevicePrimaryCtxRelease_v2(device)
 
 
+def _copy_by_hip(driver, addresses, index):
+    before = ctypes.c_int()
+    _need(driver.hipGetDevice(ctypes.byref(before)))
+    _need(driver.hipSetDevice(index))
+    try:
+        _need(driver.hipMemcpyAsync(*addresses, _ANY_DIRECTION, None))
+        _need(driver.hipStreamSynchronize(None))
+    finally:
+        driver.hipSetDevice(before)
+
+
 def _need(code):
     if code:
-        raise OSError(f"CUDA's driver cannot copy the result: error {code}")
+        raise OSError(f"the GPU's driver cannot copy the result: error {code}")

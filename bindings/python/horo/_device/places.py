@@ -25,7 +25,7 @@ IN_DEVICE = "device"  # the last item of the signature of a name whose tensor is
 class Kind:
     """One type of device of one framework."""
 
-    __slots__ = ("name", "stream", "note_use", "alias", "follow", "places", "why_not")
+    __slots__ = ("name", "stream", "note_use", "alias", "follow", "places", "library")
     __slots__ += ("_streams", "_usable")
 
     def __init__(
@@ -35,7 +35,7 @@ class Kind:
         note_use: Callable[[Any, int], object] | None,
         alias: Callable[[int, tuple[int, ...], Any], Any] | None,
         follow: Callable[[int, int], object] | None = None,
-        why_not: str = "",
+        library: str = "cuda",
     ) -> None:
         """`name`: as the framework calls it. `stream(index)`: the handle of the calling thread's
         current stream of the device `index`, a cudaStream_t. `note_use(memory, index)`: memory (of
@@ -43,15 +43,15 @@ class Kind:
         framework cannot do that, so memory stays alive until its operations are complete.
         `alias(address, shape, like)`: an array over memory that is owned elsewhere. `follow(index,
         stream)`: the current stream waits for the work that is now on another one; None: the
-        framework has no such streams. `why_not`: why the runtime cannot reach such devices, if that
-        is known."""
+        framework has no such streams. `library`: whose streams and memory these are, "cuda" for
+        CUDA's driver or "rocm" for HIP's runtime."""
         self.name, self.stream = name, stream
         self.note_use, self.alias = note_use, alias
         self.follow = follow
         # By device and stream: those that the runtime reaches, and all.
         self.places: dict[tuple[int, int], Place] = {}
         self._streams: dict[tuple[int, int], Place] = {}
-        self.why_not = why_not
+        self.library = library
         self._usable: bool | None = None
 
     def place(self, index: int) -> Place | None:
@@ -79,17 +79,14 @@ class Kind:
         return self._usable
 
     def _look(self):
-        reason = self.why_not
-        if not reason:
-            status = slow.horo_device_support(b"cuda")
-            if not status:
-                return True
-            error = failure(status)
-            if status != UNAVAILABLE or os.environ.get("HORO_GPU_OPERATIONS", "auto") != "auto":
-                raise error
-            reason = str(error)
+        status = slow.horo_device_support(self.library.encode())
+        if not status:
+            return True
+        error = failure(status)
+        if status != UNAVAILABLE or os.environ.get("HORO_GPU_OPERATIONS", "auto") != "auto":
+            raise error
         warnings.warn(
-            f"tensors on {self.name} devices are copied through the host's memory: {reason}",
+            f"tensors on {self.name} devices are copied through the host's memory: {error}",
             RuntimeWarning,
             stacklevel=6,
         )

@@ -31,7 +31,6 @@ from horo._built import (
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
-    rocm_built,
 )
 from horo._job import (
     counters,
@@ -61,7 +60,7 @@ from horo.errors import HoroError
 from horo.keras import callbacks, elastic
 from horo.keras._api import DistributedOptimizer, PartialDistributedOptimizer
 from horo.keras._api import load_with as _load_with
-from horo.keras._built import cuda_built, nccl_built
+from horo.keras._built import cuda_built, nccl_built, rocm_built
 from horo.keras._compression import Compression
 from horo.keras._values import allgather, allreduce, broadcast, reducescatter
 

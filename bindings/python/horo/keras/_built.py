@@ -23,3 +23,9 @@ def cuda_built() -> bool:
     """As in horo.torch on the backend torch, else False: tensors of GPUs are copied through the host's
     memory."""
     return _built.cuda_built() if _on_torch() else False
+
+
+def rocm_built() -> bool:
+    """As in horo.torch on the backend torch, else False: tensors of GPUs are copied through the host's
+    memory."""
+    return _built.rocm_built() if _on_torch() else False

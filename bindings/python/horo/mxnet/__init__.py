@@ -30,9 +30,8 @@ from horo._built import (
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
-    rocm_built,
 )
-from horo._built_on_host import cuda_built, nccl_built
+from horo._built_on_host import cuda_built, nccl_built, rocm_built
 from horo._job import (
     cross_rank,
     cross_size,

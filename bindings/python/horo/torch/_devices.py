@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of devices whose tensors go to the runtime as they are, without a copy to the host.
 
-KINDS has one row for each type of device. "cuda" is the only one that Horo brings along. Another
-backend of torch, whose streams and memory are those of CUDA's driver, can add a row by register();
-Horo's tests do so for their device of software.
+KINDS has one row for each type of device. "cuda" is the only one that Horo brings along; a torch that
+is built for ROCm calls AMD's devices so, too. Another backend of torch, whose streams and memory are
+those of CUDA's driver or HIP's runtime, can add a row by register(); Horo's tests do so for their
+device of software.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from horo._device.places import Place
 
+HIP: str | None = getattr(torch.version, "hip", None)  # the version of HIP that torch is built for
 KINDS: dict[str, Kind] = {}  # by the type of a torch.device
 
 
@@ -32,19 +34,19 @@ def register(
     note_use: Callable[[Tensor, int], object],
     alias: Callable[[int, tuple[int, ...], Tensor], Tensor],
     follow: Callable[[int, int], object],
-    why_not: str = "",
+    library: str = "cuda",
 ) -> None:
     """Tensors whose device is of type `name`, and that have an attribute is_NAME, go to the runtime
     by their address. `stream(index)`: the handle (CUstream) of the calling thread's current stream.
     `note_use(tensor, index)`: as tensor.record_stream(that stream). `alias(address, shape, like)`: a
     tensor over memory of the device that is owned elsewhere. `follow(index, stream)`: the current
-    stream waits for the work that is now on that one. `why_not`: why the runtime cannot reach such
-    tensors after all."""
+    stream waits for the work that is now on that one. `library`: "cuda" for CUDA's
+    driver, "rocm" for HIP's runtime."""
 
     def note_use_of(storage, index):
         note_use(torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage), index)
 
-    kind = KINDS[name] = Kind(name, stream, note_use_of, alias, follow, why_not)
+    kind = KINDS[name] = Kind(name, stream, note_use_of, alias, follow, library)
     if _extension.module is not None:
         _extension.module.read_device(f"is_{name}", stream, kind.places, IN_DEVICE)
 
@@ -74,7 +76,7 @@ def _note_use(tensor, index):
 
 def _alias(address, shape, like):
     dtype = str(like.dtype).replace("torch.", "")
-    device = (dlpack.CUDA, like.get_device())
+    device = (dlpack.CUDA if HIP is None else dlpack.ROCM, like.get_device())
     return torch.utils.dlpack.from_dlpack(dlpack.capsule(address, shape, dtype, device))
 
 
@@ -91,9 +93,7 @@ def _current_stream(index):
 def _register_cuda():
     # torch's own function for compiled code takes a tenth of the time.
     stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream)
-    hip = getattr(torch.version, "hip", None)
-    why_not = "" if hip is None else f"this torch is for ROCm {hip}, which Horo does not support"
-    register("cuda", stream, _note_use, _alias, _follow, why_not)
+    register("cuda", stream, _note_use, _alias, _follow, "cuda" if HIP is None else "rocm")
 
 
 _register_cuda()
