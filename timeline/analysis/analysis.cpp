@@ -153,6 +153,7 @@ void Analysis::keep_if_slow(const ObservedOperation& operation) {
                      .took_ns = took,
                      .negotiated_ns = operation.agreed - operation.submitted,
                      .moved_ns = operation.ended - operation.begun,
+                     .device_ns = operation.device_ns,
                      .bytes = operation.bytes,
                      .tensors = operation.tensors,
                      .name = operation.name,
@@ -185,9 +186,19 @@ void Analysis::operation(const ObservedOperation& operation) {
   negotiating_.add_first(clip({operation.submitted, operation.agreed}));
   negotiating_.add_second(clip({operation.begun, operation.ended}));
   figures_.queue.add(operation.begun - operation.agreed);
+  if (operation.device_ns > 0) devices_.operation(clip({operation.agreed, operation.ended}));
   count_arrivals(operation);
   count_size(operation);
   keep_if_slow(operation);
+}
+
+void Analysis::worked(const DeviceWork& work) {
+  const auto part = figures_.shows(work.rank) ? cover(work.when) : std::nullopt;
+  if (part) devices_.worked({.rank = work.rank, .activity = work.activity, .when = *part});
+}
+
+void Analysis::no_device_times(int rank, std::string_view reason, std::int64_t ns) {
+  if (figures_.shows(rank) && is_selected({ns, ns})) devices_.missing(reason);
 }
 
 void Analysis::waited(int rank, Interval when) {
@@ -266,6 +277,7 @@ Figures Analysis::finish() {
   figures_.held_up_ns = negotiating.first_ns - negotiating.both_ns;
   figures_.busy_ns = negotiating.second_ns;
   keep_most_skewed();
+  figures_.device = devices_.finish();
   for (const auto& [rank, sums] : lateness_cost_.sums()) {
     figures_.ranks[rank].caused_wait_ns = figures_.knows_waits ? sums.waited_ns : sums.late_ns;
   }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "timeline/analysis/device_work.hpp"
 #include "timeline/analysis/histogram.hpp"
 #include "timeline/analysis/intervals.hpp"
 #include "timeline/analysis/lateness.hpp"
@@ -47,6 +48,7 @@ struct SlowOperation {
   std::int64_t took_ns = 0;  ///< From the first submission to the end.
   std::int64_t negotiated_ns = 0;
   std::int64_t moved_ns = 0;
+  std::int64_t device_ns = 0;  ///< As in ObservedOperation.
   std::uint64_t bytes = 0;
   std::uint32_t tensors = 0;
   std::string name;
@@ -90,6 +92,7 @@ struct Figures {
   std::vector<Interval> steps;  ///< Where there are very many, every second, fourth, ...
   double held_up_ns = 0;        ///< Time in which an operation lacked ranks and no data moved.
   double busy_ns = 0;           ///< Time in which data of at least one operation moved.
+  DeviceFigures device;
   LatenessOverTime late;
   std::vector<SkewFigures> skews;
   std::map<std::string, ClockFigures> clocks;  ///< By host, without the reference host.
@@ -134,6 +137,8 @@ class Analysis final : public OperationSink {
   void waited(int rank, Interval when) override;
   void communicated(int rank, Interval when) override;
   void computed(int rank, Interval when) override;
+  void worked(const DeviceWork& work) override;
+  void no_device_times(int rank, std::string_view reason, std::int64_t ns) override;
   void stalled(int rank, int lines, std::int64_t ns) override;
   void mismatched(int rank, const std::string& name, std::int64_t ns) override;
   void lost(int rank, int culprit, std::int64_t ns) override;
@@ -171,8 +176,9 @@ class Analysis final : public OperationSink {
   std::uint64_t step_stride_ = 1;
   LatenessCost lateness_cost_;
   Occasions occasions_;
-  Overlap negotiating_;             ///< Negotiation against data movement.
-  std::map<int, Overlap> waits_;    ///< By rank: communication against waits for it.
+  Overlap negotiating_;           ///< Negotiation against data movement.
+  std::map<int, Overlap> waits_;  ///< By rank: communication against waits for it.
+  DeviceWorkSums devices_;
   std::map<int, Overlap> compute_;  ///< By rank: communication against computation.
 };
 

@@ -33,11 +33,21 @@ struct ObservedOperation {
   std::int64_t begun = 0;      ///< When the first bytes moved.
   std::int64_t ended = 0;
   std::int64_t packing_ns = 0;  ///< Duration of the copies to and from a fusion buffer.
+  /// How long the device of a rank worked for it, of the rank where that is longest; 0: no device
+  /// did, or it is not known.
+  std::int64_t device_ns = 0;
 };
 
 struct Interval {
   std::int64_t from = 0;
   std::int64_t to = 0;
+};
+
+/// A rank's device worked for an operation.
+struct DeviceWork {
+  int rank = 0;
+  std::string activity;  ///< "NCCL_ALLREDUCE", "PACK"
+  Interval when;
 };
 
 /// A tensor that only some ranks had submitted when the records were saved.
@@ -80,6 +90,9 @@ class OperationSink {
   /// A rank communicated or computed, according to a profiler.
   virtual void communicated(int rank, Interval when) = 0;
   virtual void computed(int rank, Interval when) = 0;
+  virtual void worked(const DeviceWork& work) = 0;
+  /// It is not known when the rank's device worked for an operation.
+  virtual void no_device_times(int rank, std::string_view reason, std::int64_t ns) = 0;
   virtual void stalled(int rank, int lines, std::int64_t ns) = 0;
   /// The ranks submitted different tensors or operations under this name.
   virtual void mismatched(int rank, const std::string& name, std::int64_t ns) = 0;

@@ -238,6 +238,61 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
   }
 }
 
+/// Compares the time that operations on devices take with the time that the devices work for them.
+void judge_devices(const Figures& f, std::vector<Verdict>& to) {
+  constexpr double kQueues = 0.5;
+  constexpr double kBusy = 0.9;
+  const auto& device = f.device;
+  if (device.host_ns <= 0 || device.activities.empty() || f.span_ns() <= 0) return;
+  const double share = device.worked_ns / device.host_ns;
+  const double waits = (device.host_ns - device.worked_ns) / f.span_ns();
+  const double works = std::min(device.worked_ns / f.span_ns(), 1.0);
+  const bool staged = device.activities.contains("COPY_TO_HOST");
+  if (share < kQueues && waits >= kLeastShare) {
+    to.push_back(
+        {"device_queue", waits,
+         fmt::format(
+             "operations queue: a device works for {:.0f} % of the time that they take, {} of "
+             "{}; {}",
+             percent(share), time_text(device.worked_ns), time_text(device.host_ns),
+             staged ? "in between their data moves through host memory; horo check-build "
+                      "says whether NCCL can be used"
+                    : "their tensors are ready late, or other work comes first on the "
+                      "device")});
+  } else if (share >= kBusy && works >= kLeastShare) {
+    const auto& [activity, most] =
+        *std::max_element(device.activities.begin(), device.activities.end(),
+                          [](const auto& a, const auto& b) { return a.second.ns < b.second.ns; });
+    double all = 0;
+    for (const auto& [name, one] : device.activities) all += one.ns;
+    to.push_back(
+        {"device_bound", works,
+         fmt::format("operations take as long as the device works for them, {:.0f} % of the time: "
+                     "{:.0f} % of that is {}; faster links between the GPUs or fewer bytes help, "
+                     "earlier submissions do not",
+                     percent(works), percent(all > 0 ? most.ns / all : 0), activity)});
+  }
+}
+
+/// Tells what was not recorded.
+void judge_records(const Figures& f, std::vector<Verdict>& to) {
+  std::uint64_t dropped = 0;
+  for (const auto& [rank, figures] : f.ranks) dropped += figures.dropped;
+  if (dropped != 0) {
+    to.push_back(
+        {"drops", 0,
+         fmt::format("{} records were dropped: more than 8 threads of a rank submit or wait",
+                     dropped)});
+  }
+  for (const auto& [reason, operations] : f.device.missing) {
+    to.push_back(
+        {"no_device_times", 0,
+         fmt::format("the times of a device are missing for {} operation{}: {}; the log of "
+                     "the rank has the driver's words",
+                     operations, operations == 1 ? "" : "s", reason)});
+  }
+}
+
 /// Finds the tensor that the job was blocked on at the end.
 void judge_end(const Figures& f, std::vector<Verdict>& to) {
   constexpr double kLong = 5e9;  // Shorter waits occur in every job.
@@ -306,16 +361,10 @@ std::vector<Verdict> judge(const Figures& figures) {
   judge_bandwidth(figures, verdicts);
   judge_fusion(figures, verdicts);
   judge_exposure(figures, verdicts);
+  judge_devices(figures, verdicts);
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const Verdict& a, const Verdict& b) { return a.weight > b.weight; });
-  std::uint64_t dropped = 0;
-  for (const auto& [rank, f] : figures.ranks) dropped += f.dropped;
-  if (dropped != 0) {
-    verdicts.push_back(
-        {"drops", 0,
-         fmt::format("{} records were dropped: more than 8 threads of a rank submit or wait",
-                     dropped)});
-  }
+  judge_records(figures, verdicts);
   if (verdicts.empty()) judge_turns(figures, verdicts);
   if (verdicts.empty()) {
     verdicts.push_back(

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +80,34 @@ struct ShownEntry {
   std::int64_t out_us = 0;
 };
 
+/// A rank whose operations the trace shows.
+struct ShownRank {
+  int rank = 0;
+  std::size_t index = 0;           ///< Ranks are numbered in the order of their first records.
+  std::string submits;             ///< The event that shows a submission.
+  std::string end_of_event;        ///< Names the thread, where ranks are shown.
+  std::deque<ShownEntry> entries;  ///< Entries that have begun and not ended.
+  std::set<std::uint16_t> sets;    ///< The sets that it is known to be a member of, but the world.
+  TuningChange tuning;
+};
+
+/// A phase of an operation on a device.
+struct ShownDevicePhase {
+  RecordedDevicePhase what;
+  std::int64_t from_ns = 0;  ///< The time of the record, since time 0 of the trace.
+  int rank = -1;             ///< -1: the trace does not distinguish ranks.
+  std::string_view operation{};
+  std::string tensor{};  ///< The title of the first tensor; empty: not known.
+  std::size_t tensors = 0;
+};
+
+/// Fills in the parts of a row's events. Leaves out the sizes of the name table where a later
+/// declaration with other sizes wrote them.
+void describe(ChromeRow& tensor, const std::optional<NameSlot>& slot, const DeclaredFacts* was);
+
+/// The entry that has these copies gets their durations.
+void add_copies(std::deque<ShownEntry>& entries, const Copies& copies, double ns_per_tick);
+
 /// Identifies a row among all sets.
 inline std::uint64_t key_of(std::uint16_t set, std::uint32_t id) {
   return std::uint64_t{set} << 32U | id;
@@ -93,6 +124,19 @@ inline constexpr std::string_view kBeginsQueue = R"("ph": "B", "name": "QUEUE")"
 inline constexpr std::string_view kBeginsCopyIn = R"("ph": "B", "name": "MEMCPY_IN_FUSION_BUFFER")";
 inline constexpr std::string_view kBeginsCopyOut =
     R"("ph": "B", "name": "MEMCPY_OUT_FUSION_BUFFER")";
+
+/// Devices' events are in this category, which no event of a tensor has.
+inline constexpr std::string_view kDeviceCategory = "device";
+inline constexpr std::string_view kNoDeviceTimesEvent = "NO_DEVICE_TIMES";
+
+/// The complete event of a phase. `row_text`: that of its row.
+std::string device_event(const ShownDevicePhase& phase, std::string_view row_text);
+/// The complete event that says why times are missing.
+std::string no_device_times_event(std::string_view reason, const ShownDevicePhase& phase,
+                                  std::string_view row_text);
+
+/// The events that name a row.
+std::string row_names(int row, std::string_view title);
 
 /// The end of the data movement, with the bucket's path between the hosts.
 inline std::string ends_moving(PathReason reason) {

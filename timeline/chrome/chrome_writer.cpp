@@ -14,8 +14,6 @@ namespace horo::timeline {
 
 namespace {
 
-constexpr std::uint8_t kBarrier = 3;
-constexpr std::uint8_t kJoin = 6;
 /// Most entries of one rank that are open at a time. If there are more, their end records were
 /// overwritten.
 constexpr std::size_t kMostOpen = 1024;
@@ -30,6 +28,7 @@ ChromeWriter::ChromeWriter(const ChromeOptions& options, LookUp look_up)
 
 std::string ChromeWriter::head() {
   for (auto& [key, tensor] : tensors_) tensor.announced = false;
+  for (auto& [key, row] : devices_) row.announced = false;
   return fmt::format(
       R"({{"name": "process_name", "ph": "M", "pid": 0, "args": {{"start_time_since_epoch_in_micros": {}}}}},
 {{"name": "process_sort_index", "ph": "M", "pid": 0, "args": {{"sort_index": 0}}}})",
@@ -56,8 +55,7 @@ void ChromeWriter::put_at(const RankState& state, Tensor& tensor, std::string_vi
   // Clocks on different cores differ slightly; events of a row must not go back in time.
   auto& last = lane(state, tensor).last_us;
   last = std::max(last, us);
-  if (!text_.empty()) text_ += ",\n";
-  text_ += '{';
+  append("{");
   text_ += event;
   text_ += R"(, "ts": )";
   const fmt::format_int time(last);
@@ -92,30 +90,13 @@ void ChromeWriter::name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std
   describe(tensor, anothers ? std::nullopt : slot, was);
 }
 
-/// Leaves out the sizes of the name table where a later declaration with other sizes wrote them.
-void ChromeWriter::describe(Tensor& tensor, const std::optional<NameSlot>& slot,
-                            const DeclaredFacts* was) {
-  const auto operation = slot ? slot->operation : std::uint8_t{0};
-  tensor.only_negotiates = slot && (operation == kBarrier || operation == kJoin);
-  tensor.negotiates = begins(fmt::format("NEGOTIATE_{}", operation_name(operation)));
-  tensor.result = kEnds;
-  if (slot && (was == nullptr || was->bytes == slot->bytes)) {
-    tensor.result += fmt::format(R"(, "args": {{"dtype": "{}", "shape": {}}})",
-                                 dtype_name(slot->dtype), json_quote(slot->shape()));
-  }
-}
-
 void ChromeWriter::announce(Tensor& tensor) {
   tensor.announced = true;
   if (tensor.row == 0) {
     tensor.row = ++rows_;
     tensor.row_text = fmt::format(R"(, "pid": {})", tensor.row);
   }
-  if (!text_.empty()) text_ += ",\n";
-  text_ += fmt::format(
-      R"({{"name": "process_name", "ph": "M", "pid": {0}, "args": {{"name": {1}}}}},
-{{"name": "process_sort_index", "ph": "M", "pid": {0}, "args": {{"sort_index": {0}}}}})",
-      tensor.row, json_quote(tensor.title));
+  append(row_names(tensor.row, tensor.title));
 }
 
 void ChromeWriter::submit(RankState& state, const Record& record) {
@@ -236,18 +217,6 @@ void ChromeWriter::run(Entry& entry) const {
   entry.ran_us = now_us_;
 }
 
-void ChromeWriter::add_copies(RankState& state, const Record& record, double ns_per_tick) {
-  const auto copies = decode_copies(record);
-  const auto us = [ns_per_tick](std::uint64_t ticks) {
-    return static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick / 1000);
-  };
-  for (auto& entry : state.entries) {
-    if (entry.number != copies.entry || entry.set != copies.set) continue;
-    entry.in_us = us(copies.in);
-    entry.out_us = us(copies.out);
-  }
-}
-
 /// Copies and data movement alternate, chunk by chunk; each is shown as one piece.
 void ChromeWriter::end_running(const RankState& state, const Entry& entry) {
   const auto took = std::max<std::int64_t>(0, now_us_ - entry.ran_us);
@@ -327,6 +296,37 @@ void ChromeWriter::declare(const RankState& state, const Record& record) {
   }
 }
 
+ChromeWriter::Tensor& ChromeWriter::device_row(const RankState& state, int device) {
+  const auto [found, made] = devices_.try_emplace({state.rank, device});
+  auto& row = found->second;
+  if (made) {
+    row.title = fmt::format("GPU {}: communication stream", device);
+    if (options_.show_ranks) row.title = fmt::format("rank {}, {}", state.rank, row.title);
+  }
+  if (!row.announced) announce(row);
+  return row;
+}
+
+/// Shows when a device worked, or why that is not known.
+void ChromeWriter::show_device(const RankState& state, const Record& record, std::int64_t wall_ns) {
+  const auto work = decode_device_phase(record);
+  const auto& row = device_row(state, work.device);
+  ShownDevicePhase shown{.what = work, .from_ns = wall_ns - options_.start_wall_ns};
+  if (options_.show_ranks) shown.rank = state.rank;
+  const auto entry = std::find_if(
+      state.entries.begin(), state.entries.end(),
+      [&](const Entry& one) { return one.set == record.set && one.number == record.x; });
+  if (entry != state.entries.end() && entry->lacking == 0 && !entry->ids.empty()) {
+    shown.operation = entry->operation;
+    shown.tensors = entry->ids.size();
+    shown.tensor = tensor(state, record.set, entry->ids.front(), 0).title;
+  }
+  append(record.kind == RecordKind::device
+             ? device_event(shown, row.row_text)
+             : no_device_times_event(text(static_cast<NoDeviceTimes>(record.detail)), shown,
+                                     row.row_text));
+}
+
 void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick) {
   now_us_ = std::max<std::int64_t>(0, (wall_ns - options_.start_wall_ns) / 1000);
   auto& state = state_of(rank);
@@ -344,7 +344,7 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
     case RecordKind::declare:
       return declare(state, record);
     case RecordKind::copies:
-      return add_copies(state, record, ns_per_tick);
+      return add_copies(state.entries, decode_copies(record), ns_per_tick);
     case RecordKind::arrival:
       return arrive(state, state, record, static_cast<int>(record.x));
     case RecordKind::member:
@@ -355,6 +355,9 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
       return;
     case RecordKind::generation:
       return put(state, job_, generation_event(decode_generation(record)));
+    case RecordKind::device:
+    case RecordKind::no_device_times:
+      return show_device(state, record, wall_ns);
     case RecordKind::none:
     case RecordKind::wait:
     case RecordKind::stall:

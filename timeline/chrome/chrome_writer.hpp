@@ -56,23 +56,12 @@ class ChromeWriter {
   using Lane = ChromeLane;
   using Tensor = ChromeRow;
   using Entry = ShownEntry;
-
-  struct RankState {
-    int rank = 0;
-    std::size_t index = 0;         ///< Ranks are numbered in the order of their first records.
-    std::string submits;           ///< The event that shows a submission.
-    std::string end_of_event;      ///< Names the thread, where ranks are shown.
-    std::deque<Entry> entries;     ///< Entries that have begun and not ended.
-    std::set<std::uint16_t> sets;  ///< The sets that it is known to be a member of, but the world.
-    TuningChange tuning;
-  };
+  using RankState = ShownRank;
 
   RankState& state_of(int rank);
   Tensor& tensor(const RankState& state, std::uint16_t set, std::uint32_t id, std::uint64_t ticks);
   void name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std::uint64_t ticks,
             const std::optional<NameSlot>& slot) const;
-  static void describe(Tensor& tensor, const std::optional<NameSlot>& slot,
-                       const DeclaredFacts* was);
   const DeclaredFacts* declared(std::uint16_t set, std::uint32_t id) const;
   void announce(Tensor& tensor);
 
@@ -99,7 +88,6 @@ class ChromeWriter {
   void open_entry(RankState& state, Entry& entry);
   void put_all(const RankState& state, const Entry& entry, std::string_view event);
   void run(Entry& entry) const;
-  static void add_copies(RankState& state, const Record& record, double ns_per_tick);
   void end(RankState& state, const Record& record);
   void finish(const RankState& state, const Entry& entry);
   template <typename Which>
@@ -107,6 +95,14 @@ class ChromeWriter {
   void end_running(const RankState& state, const Entry& entry);
   void end_queue(const RankState& state, const Entry& entry, bool and_operation);
   void declare(const RankState& state, const Record& record);
+
+  void append(std::string_view event) {
+    if (!text_.empty()) text_ += ",\n";
+    text_ += event;
+  }
+
+  Tensor& device_row(const RankState& state, int device);
+  void show_device(const RankState& state, const Record& record, std::int64_t wall_ns);
 
   const ChromeOptions options_;
   const LookUp look_up_;
@@ -116,7 +112,8 @@ class ChromeWriter {
   Tensor job_;  ///< Row 0, for events that belong to no tensor.
   std::unordered_map<std::uint64_t, Tensor> tensors_;
   std::unordered_map<std::uint64_t, DeclaredFacts>
-      declared_;  ///< The last one of each tensor number.
+      declared_;                                   ///< The last one of each tensor number.
+  std::map<std::pair<int, int>, Tensor> devices_;  ///< Rows of devices, by rank and device.
   std::map<int, RankState> ranks_;
   RankState* recent_ = nullptr;  ///< The rank of the last record.
 };

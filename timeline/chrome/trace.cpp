@@ -77,6 +77,8 @@ class Trace::Impl {
     if (!thread_.joinable()) return;
     thread_.join();
     Recorder::want_arrivals(false);
+    for (const auto& source : sources_)
+      ask_for_device_times(recorder_.memory(), source.reader.index(), false);
   }
 
   Status begin() {
@@ -100,6 +102,8 @@ class Trace::Impl {
     if (auto overwritten = reader.drain(records); !overwritten)
       return Failure(std::move(overwritten).error());
     std::erase_if(records, [this](const Record& record) { return record.ticks < began_; });
+    if (sources_.empty() || options_.all_ranks)
+      ask_for_device_times(recorder_.memory(), index, true);
     sources_.push_back({reader, std::move(records)});
     return {};
   }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "timeline/chrome/chrome_rows.hpp"
 #include "timeline/input/event_values.hpp"
 
 namespace horo::timeline {
@@ -39,6 +40,7 @@ void join(ObservedOperation& operation, const ObservedOperation& other) {
   operation.begun = std::max(std::min(operation.begun, other.begun), operation.agreed);
   operation.ended = std::max({operation.ended, other.ended, operation.begun});
   operation.packing_ns = std::max(operation.packing_ns, other.packing_ns);
+  operation.device_ns = std::max(operation.device_ns, other.device_ns);
   operation.bytes = std::max(operation.bytes, other.bytes);
   operation.ranks = std::max(operation.ranks, other.ranks);
 }
@@ -70,6 +72,7 @@ void ChromeOperations::take(const ChromeEvent& event) {
   if (!time) return;
   const auto now = *time;
   if (now < earliest_) sink_->starts(earliest_ = now);
+  if (event.category == kDeviceCategory) return worked(event, now);
   if (event.phase != 'B' && event.phase != 'E' && event.phase != 'X') return;
   if (event.phase == 'X' && !event.category.empty()) return profiler_.take(event, *sink_);
   check_clock(now);
@@ -185,6 +188,22 @@ void ChromeOperations::begin(Row& row, std::string_view name, std::int64_t now) 
   }
 }
 
+/// An event on the track of a device: a phase of an operation, or why there are none.
+void ChromeOperations::worked(const ChromeEvent& event, std::int64_t now) {
+  int rank = -1;
+  const auto told = event.argument("rank");
+  std::from_chars(told.data(), told.data() + told.size(), rank);
+  if (rank > kMostRanks) return;
+  const int shown = std::max(rank, 0);
+  if (event.name == kNoDeviceTimesEvent)
+    return sink_->no_device_times(shown, event.argument("reason"), now);
+  if (event.phase != 'X') return;
+  const auto lasted = std::max<std::int64_t>(to_ns(event.duration_us), 0);
+  sink_->worked({.rank = shown, .activity = std::string(event.name), .when = {now, now + lasted}});
+  if (device_ns_.size() > kMostNamesOfParts) device_ns_.clear();  // Their operations never ended.
+  device_ns_[{rank, std::string(event.argument("tensor"))}] += lasted;
+}
+
 void ChromeOperations::tick(Row& row, const ChromeEvent& event, std::int64_t now) {
   if (!is_number(event.name) || row.negotiated_from == kNever || row.negotiated_to != kNever)
     return;
@@ -250,6 +269,8 @@ void ChromeOperations::end_operation(Row& row, const ChromeEvent& event, std::in
   take_later(operation.ended, std::max(operation.begun, operation.agreed));
   for (const auto& [rank, ns] : bucket.arrivals) operation.arrivals.push_back({rank, ns});
   operation.ranks = ranks_;
+  if (const auto device = device_ns_.extract({row.rank, operation.name}); !device.empty())
+    operation.device_ns = device.mapped();
   emit(std::move(operation), row.rank);
   buckets_.erase(found);
 }

@@ -102,6 +102,7 @@ class ChromeOperations {
   void end_operation(Row& row, const ChromeEvent& event, std::int64_t now);
   void emit(ObservedOperation operation, int rank);
   void emit_parts();
+  void worked(const ChromeEvent& event, std::int64_t now);
   void tick(Row& row, const ChromeEvent& event, std::int64_t now);
   void check_clock(std::int64_t now);
 
@@ -118,6 +119,8 @@ class ChromeOperations {
   std::map<int, Joining> joining_;                 ///< By rank.
   std::set<int> shown_;                            ///< Ranks that have rows of their own.
   std::map<std::string, std::deque<Part>> parts_;  ///< By first tensor; the oldest comes first.
+  /// How long devices have worked for operations that have not ended, by rank and first tensor.
+  std::map<std::pair<int, std::string>, std::int64_t> device_ns_;
   StepFinder steps_;
   ProfilerEvents profiler_;
   int ranks_ = 0;  ///< The highest rank seen, plus one.

@@ -57,12 +57,14 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
       lost_ = std::min(lost_.value_or(now), now);
       return sink_->lost(rank, static_cast<int>(record.id), now);
     case RecordKind::member:
-      members_[record.set].insert(file.rank());
-      return;
+      return static_cast<void>(members_[record.set].insert(rank));
     case RecordKind::tuning:
       return tuned(state, rank, record, now);
     case RecordKind::generation:
       return sink_->entered(mark_of(record, now));
+    case RecordKind::device:
+    case RecordKind::no_device_times:
+      return worked(file, record, now);
     case RecordKind::none:
     case RecordKind::declare:
     case RecordKind::arrival:  // The other host's own records say more.
@@ -159,6 +161,21 @@ void EntryMatcher::copied(const RankSource& file, const Record& record) {
   part.unpacked_ns = now - file.wall_ns(record.ticks - copies.out);
 }
 
+void EntryMatcher::worked(const RankSource& file, const Record& record, std::int64_t now) {
+  if (record.kind == RecordKind::no_device_times)
+    return sink_->no_device_times(file.rank(), text(NoDeviceTimes{record.detail}), now);
+  const auto phase = decode_device_phase(record);
+  const auto found = pending_.find({phase.set, phase.entry});
+  if (found == pending_.end()) return;
+  const auto lasted = static_cast<std::int64_t>(phase.lasted_ns);
+  const auto from = now - static_cast<std::int64_t>(phase.before_ns);
+  found->second.parts[file.rank()].device_ns += lasted;
+  sink_->worked(
+      {.rank = file.rank(),
+       .activity = activity_name(phase.phase, operation_name(found->second.what.operation)),
+       .when = {from, from + lasted}});
+}
+
 void EntryMatcher::end(const RankSource& file, const Record& record, std::int64_t now) {
   const Key key{record.set, record.x};
   const auto found = pending_.find(key);
@@ -246,6 +263,7 @@ void EntryMatcher::add_phases(const std::map<int, RankPart>& parts, ObservedOper
     operation.ended = std::max(operation.ended, part.ended);
     packed = std::max(packed, part.packed_ns);
     unpacked = std::max(unpacked, part.unpacked_ns);
+    operation.device_ns = std::max(operation.device_ns, part.device_ns);
   }
   if (operation.ended == 0) return;
   if (operation.arrivals.size() < 2) operation.agreed = operation.begun;

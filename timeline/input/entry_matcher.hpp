@@ -50,6 +50,7 @@ class EntryMatcher {
     std::int64_t ended = 0;
     std::int64_t packed_ns = 0;  ///< Copies to a fusion buffer, between begun and ended.
     std::int64_t unpacked_ns = 0;
+    std::int64_t device_ns = 0;  ///< How long its device worked.
   };
 
   struct Pending {
@@ -90,6 +91,7 @@ class EntryMatcher {
   void add_members(const RankSource& file, const Record& record);
   void mismatch(const RankSource& file, const Record& record, std::int64_t now);
   void copied(const RankSource& file, const Record& record);
+  void worked(const RankSource& file, const Record& record, std::int64_t now);
   static GenerationMark mark_of(const Record& record, std::int64_t now);
   void tuned(RankState& state, int rank, const Record& record, std::int64_t now);
   void end(const RankSource& file, const Record& record, std::int64_t now);

@@ -36,13 +36,8 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
       if (record.kind == RecordKind::submit && ns >= known_from_)
         submitted_[{record.set, record.id}] = ns;
       return;
-    case RecordKind::begin: {
-      if (ns < known_from_) return;
-      const auto what = decode_begin(record);
-      if (entries_.size() >= kMostOpen) entries_.clear();
-      entries_.push_back({.what = what, .begun = ns, .first = {}, .lacking = what.tensors});
-      return;
-    }
+    case RecordKind::begin:
+      return begin(record, ns);
     case RecordKind::members:
       return add_members(record, ns);
     case RecordKind::end:
@@ -64,8 +59,17 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
     case RecordKind::arrival:
     case RecordKind::tuning:
     case RecordKind::generation:
+    case RecordKind::device:
+    case RecordKind::no_device_times:
       return;
   }
+}
+
+void LiveRank::begin(const Record& record, std::int64_t ns) {
+  if (ns < known_from_) return;
+  const auto what = decode_begin(record);
+  if (entries_.size() >= kMostOpen) entries_.clear();
+  entries_.push_back({.what = what, .begun = ns, .first = {}, .lacking = what.tensors});
 }
 
 void LiveRank::add_members(const Record& record, std::int64_t ns) {

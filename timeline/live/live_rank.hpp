@@ -84,6 +84,7 @@ class LiveRank {
     std::uint32_t lacking = 0;  ///< Number of members whose records have not come yet.
   };
 
+  void begin(const Record& record, std::int64_t ns);
   void add_members(const Record& record, std::int64_t ns);
   void end(const Record& record, std::int64_t ns);
 

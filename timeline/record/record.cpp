@@ -28,6 +28,15 @@ constexpr std::array<std::string_view, 11> kDTypes{"uint8",   "int8",  "uint16",
                                                    "int32",   "int64", "float16", "float32",
                                                    "float64", "bool",  "bfloat16"};
 
+constexpr std::uint64_t kDeviceErrorUnitNs = 64;
+constexpr std::uint64_t kMostDeviceError = 0xffff;
+constexpr std::array<std::string_view, 7> kDevicePhases{
+    "OTHER", "PACK", "NCCL", "IPC", "UNPACK", "COPY_TO_HOST", "COPY_TO_DEVICE"};
+constexpr std::array<std::string_view, 5> kNoDeviceTimes{
+    "the driver tells no times of events", "the device could not make an event",
+    "the device could not record an event", "the times of events could not be read",
+    "recorded by another version"};
+
 struct PathRow {
   std::string_view path;
   std::string_view why;
@@ -176,6 +185,55 @@ RecordedGeneration decode_generation(const Record& record) {
   return {.generation = record.x,
           .ranks = static_cast<int>(record.y & 0x7fffffffU),
           .survivors = static_cast<int>(record.y >> 32U & 0x7fffffffU)};
+}
+
+std::string_view name(DevicePhase phase) {
+  const auto at = static_cast<std::size_t>(phase);
+  return at < kDevicePhases.size() ? kDevicePhases[at] : kDevicePhases[0];
+}
+
+std::string activity_name(DevicePhase phase, std::string_view operation) {
+  const bool collective = phase == DevicePhase::nccl || phase == DevicePhase::ipc;
+  return collective ? fmt::format("{}_{}", name(phase), operation) : std::string(name(phase));
+}
+
+Record encode(const RecordedDevicePhase& phase, std::uint64_t ticks) {
+  const auto half = [](std::uint64_t ns) { return std::min(ns / kDeviceUnitNs, kMostHalf); };
+  const auto error = std::min(phase.error_ns / kDeviceErrorUnitNs, kMostDeviceError);
+  return {.ticks = ticks,
+          .kind = RecordKind::device,
+          .detail = static_cast<std::uint8_t>(phase.phase),
+          .set = phase.set,
+          .id = (static_cast<std::uint32_t>(phase.device) & 0xffU) |
+                (static_cast<std::uint32_t>(phase.stream) & 0xffU) << 8U |
+                static_cast<std::uint32_t>(error) << 16U,
+          .x = phase.entry,
+          .y = half(phase.before_ns) | half(phase.lasted_ns) << 32U};
+}
+
+RecordedDevicePhase decode_device_phase(const Record& record) {
+  const bool known = record.detail < kDevicePhases.size();
+  return {.set = record.set,
+          .entry = record.x,
+          .phase = known ? static_cast<DevicePhase>(record.detail) : DevicePhase::other,
+          .device = static_cast<int>(record.id & 0xffU),
+          .stream = static_cast<int>(record.id >> 8U & 0xffU),
+          .before_ns = (record.y & kMostHalf) * kDeviceUnitNs,
+          .lasted_ns = (record.y >> 32U) * kDeviceUnitNs,
+          .error_ns = (record.id >> 16U) * kDeviceErrorUnitNs};
+}
+
+Record encode(NoDeviceTimes reason, const RecordedDevicePhase& entry, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::no_device_times,
+          .detail = static_cast<std::uint8_t>(reason),
+          .set = entry.set,
+          .id = static_cast<std::uint32_t>(entry.device) & 0xffU,
+          .x = entry.entry};
+}
+
+std::string_view text(NoDeviceTimes reason) {
+  return kNoDeviceTimes[std::min(static_cast<std::size_t>(reason), kNoDeviceTimes.size() - 1)];
 }
 
 std::string changes_text(const RecordedTuning& before, const RecordedTuning& after) {

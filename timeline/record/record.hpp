@@ -27,6 +27,8 @@ enum class RecordKind : std::uint8_t {
   arrival = 12,
   tuning = 13,
   generation = 14,
+  device = 15,
+  no_device_times = 16,
 };
 
 /// The number that records use for a process set. The runtime reuses the numbers of removed sets;
@@ -167,6 +169,56 @@ struct RecordedGeneration {
 
 Record encode(const RecordedGeneration& entered, std::uint64_t ticks);
 RecordedGeneration decode_generation(const Record& record);
+
+/// The kinds of work of a device for an operation.
+enum class DevicePhase : std::uint8_t {
+  other = 0,
+  pack = 1,
+  nccl = 2,
+  ipc = 3,  ///< The kernel that reads the memory of all ranks' devices.
+  unpack = 4,
+  to_host = 5,  ///< Copies to the host memory through which the operation goes, and back.
+  to_device = 6,
+};
+
+/// "PACK", "NCCL": an activity's name, or the prefix of one.
+std::string_view name(DevicePhase phase);
+/// "NCCL_ALLREDUCE"; "PACK", because packing is the same for all operations.
+std::string activity_name(DevicePhase phase, std::string_view operation);
+
+/// A device worked for an entry.
+struct RecordedDevicePhase {
+  std::uint16_t set = 0;
+  std::uint64_t entry = 0;
+  DevicePhase phase = DevicePhase::other;
+  int device = 0;               ///< Its index in the rank's process, up to 255.
+  int stream = 0;               ///< Up to 255.
+  std::uint64_t before_ns = 0;  ///< It began so long before the record's ticks.
+  std::uint64_t lasted_ns = 0;  ///< As all times here, it is a multiple of kDeviceUnitNs.
+  std::uint64_t error_ns = 0;   ///< The beginning may be wrong by this; 4 ms: or by more.
+
+  friend bool operator==(const RecordedDevicePhase&, const RecordedDevicePhase&) = default;
+};
+
+inline constexpr std::uint64_t kDeviceUnitNs = 16;
+
+Record encode(const RecordedDevicePhase& phase, std::uint64_t ticks);
+RecordedDevicePhase decode_device_phase(const Record& record);
+
+/// Why the times at which a device worked are not known.
+enum class NoDeviceTimes : std::uint8_t {
+  unsupported = 0,
+  not_made = 1,
+  not_recorded = 2,
+  not_read = 3,
+  unknown = 4,
+};
+
+/// It is not known when the device worked for the entry.
+Record encode(NoDeviceTimes reason, const RecordedDevicePhase& entry, std::uint64_t ticks);
+
+/// "the device could not record an event"
+std::string_view text(NoDeviceTimes reason);
 
 /// One row of the name table: a tensor as it was declared.
 struct NameSlot {

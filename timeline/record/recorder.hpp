@@ -58,6 +58,15 @@ class Recorder {
     wants_arrivals_.store(wanted, std::memory_order_relaxed);
   }
 
+  /// Whether a trace shows this rank, and with it the times at which its devices worked. Measuring
+  /// those costs events on the devices' streams, so it is done only while this is true. Thread:
+  /// any.
+  static bool wants_device_times() {
+    const auto* const recorder = current();
+    return recorder != nullptr &&
+           recorder->header_.device_times.load(std::memory_order_relaxed) != 0;
+  }
+
   /// The memory that holds this rank's region, and the region's index there. Constant.
   int memory() const { return memory_.value(); }
 

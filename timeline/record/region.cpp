@@ -101,6 +101,13 @@ bool is_memory(int fd, int index) {
   return count > 0 && index < count;
 }
 
+void ask_for_device_times(int fd, int index, bool wanted) {
+  const std::uint32_t value = wanted ? 1 : 0;
+  const auto at = static_cast<off_t>(kRegionStride) * index +
+                  static_cast<off_t>(offsetof(RegionHeader, device_times));
+  static_cast<void>(!pwrite(fd, &value, sizeof value, at));
+}
+
 Result<RegionReader> RegionReader::open(int fd, int index) {
   const auto base = static_cast<std::uint64_t>(index) * kRegionStride;
   RegionReader reader(fd, base, {});

@@ -62,6 +62,8 @@ struct RegionHeader {
   Anchor anchor;
   std::atomic<std::uint64_t> dropped;
   std::array<RingHead, kRings> rings;
+  std::atomic<std::uint32_t>
+      device_times;  ///< 1 while a trace shows the rank; any process sets it.
 };
 
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
@@ -82,6 +84,10 @@ Result<UniqueFd> make_regions(int ranks);
 int count_regions(int fd);
 /// Whether `fd` is memory from make_regions() that has a region `index`.
 bool is_memory(int fd, int index);
+
+/// Tells the rank of a region whether a trace shows it. A failure is no harm: the trace lacks the
+/// times of its devices.
+void ask_for_device_times(int fd, int index, bool wanted);
 
 /// The contents of a region's header.
 struct RegionAbout {

@@ -122,6 +122,8 @@ void leave_out_parts(std::vector<Record>& records, std::uint64_t complete_from) 
       case RecordKind::copies:
       case RecordKind::end:
       case RecordKind::wait:
+      case RecordKind::device:
+      case RecordKind::no_device_times:
         return record.ticks < complete_from;
       default:
         return false;

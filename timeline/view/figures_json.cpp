@@ -98,6 +98,23 @@ void write_late(JsonWriter& json, const Figures& f) {
   json.end_array().end_object();
 }
 
+void write_device(JsonWriter& json, const Figures& f) {
+  const auto& device = f.device;
+  json.key("device").begin_object().key("operations").value(number(device.operations));
+  json.key("worked_ns").value(device.worked_ns).key("host_ns").value(device.host_ns);
+  json.key("activities").begin_array();
+  for (const auto& [name, activity] : device.activities) {
+    json.begin_object().key("name").value(name).key("times").value(number(activity.times));
+    json.key("ns").value(activity.ns).end_object();
+  }
+  json.end_array().key("missing").begin_array();
+  for (const auto& [reason, operations] : device.missing) {
+    json.begin_object().key("reason").value(reason);
+    json.key("operations").value(number(operations)).end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_clocks(JsonWriter& json, const Figures& f) {
   json.key("clocks").begin_array();
   for (const auto& [host, clock] : f.clocks) {
@@ -118,6 +135,7 @@ void write_slowest(JsonWriter& json, const Figures& f) {
   for (const auto& s : f.slowest) {
     json.begin_object().key("at_ns").value(s.at_ns).key("took_ns").value(s.took_ns);
     json.key("negotiated_ns").value(s.negotiated_ns).key("moved_ns").value(s.moved_ns);
+    json.key("device_ns").value(s.device_ns);
     json.key("bytes").value(number(s.bytes)).key("tensors").value(static_cast<int>(s.tensors));
     json.key("kind").value(s.kind).key("name").value(s.name).key("last_rank").value(s.last_rank);
     json.end_object();
@@ -174,6 +192,7 @@ void write(JsonWriter& json, const Figures& f) {
   write_paths(json, f);
   write_steps(json, f);
   write_skews(json, f);
+  write_device(json, f);
   write_late(json, f);
   write_clocks(json, f);
   write_slowest(json, f);

@@ -126,15 +126,40 @@ std::string phases(const Figures& f) {
       f.fused, f.operations, share(f.packing_ns, f.moving_ns + f.packing_ns));
 }
 
+/// The work of devices, and how much of the operations' time that is.
+std::string device_table(const Figures& f) {
+  const auto& device = f.device;
+  if (device.activities.empty()) return {};
+  std::string text = fmt::format("\n{:>10}  {:>9}  {:>9}  {}\n", "times", "mean", "all",
+                                 "on devices, over all ranks");
+  for (const auto& [name, activity] : device.activities) {
+    text += fmt::format("{:>10}  {:>9}  {:>9}  {}\n", activity.times,
+                        time_text(activity.ns / static_cast<double>(activity.times)),
+                        time_text(activity.ns), printable(name));
+  }
+  if (device.host_ns <= 0) return text;
+  return text + fmt::format(
+                    "{} operations on devices took {}, and a rank's device worked for {}, "
+                    "{:.0f} % of it\n",
+                    device.operations, time_text(device.host_ns), time_text(device.worked_ns),
+                    share(device.worked_ns, device.host_ns));
+}
+
 std::string slow_table(const Figures& f) {
   if (f.slowest.empty()) return {};
-  std::string text = fmt::format("\n{:>10}  {:>9}  {:>11}  {:>9}  {:>9}  {:>4}  {}\n", "at", "took",
-                                 "negotiation", "moving", "size", "last", "operation");
+  const bool devices = f.device.operations != 0;
+  const auto device_column = [devices](const std::string& cell) {
+    return devices ? fmt::format("  {:>9}", cell) : std::string();
+  };
+  std::string text =
+      fmt::format("\n{:>10}  {:>9}  {:>11}  {:>9}{}  {:>9}  {:>4}  {}\n", "at", "took",
+                  "negotiation", "moving", device_column("device"), "size", "last", "operation");
   for (const auto& s : f.slowest) {
     text += fmt::format(
-        "{:>8.3f} s  {:>9}  {:>11}  {:>9}  {:>9}  {:>4}  {} {}{}\n",
+        "{:>8.3f} s  {:>9}  {:>11}  {:>9}{}  {:>9}  {:>4}  {} {}{}\n",
         static_cast<double>(s.at_ns) / 1e9, time_text(static_cast<double>(s.took_ns)),
         time_text(static_cast<double>(s.negotiated_ns)), time_text(static_cast<double>(s.moved_ns)),
+        device_column(s.device_ns == 0 ? "-" : time_text(static_cast<double>(s.device_ns))),
         bytes_text(static_cast<double>(s.bytes)),
         s.last_rank < 0 ? "-" : fmt::format("{}", s.last_rank), printable(s.kind),
         printable(s.name), s.tensors > 1 ? fmt::format(" and {} more", s.tensors - 1) : "");
@@ -207,8 +232,8 @@ std::string as_text(const Figures& figures) {
   std::string text = summary_text(figures);
   for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", printable(verdict.text));
   return text + shares_text(figures) + rank_table(figures) + phases(figures) + paths_text(figures) +
-         clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures) +
-         generations_text(figures) + switches_text(figures);
+         clocks_text(figures) + size_table(figures) + device_table(figures) + skew_table(figures) +
+         slow_table(figures) + generations_text(figures) + switches_text(figures);
 }
 
 std::string as_csv(const Figures& figures) {
@@ -262,6 +287,12 @@ Compared per_operation(double sum, const Figures& f, std::string (*text)(double)
   return {value, 0, text(value)};
 }
 
+Compared device_time_of(const Figures& f) {
+  if (f.device.operations == 0) return {0, 0, "-"};
+  const double ns = f.device.worked_ns / static_cast<double>(f.device.operations);
+  return {ns, 0, time_text(ns)};
+}
+
 /// A rank's time as a share of the span, averaged over the ranks.
 Compared share_of(const Figures& f, double RankFigures::*what, bool known) {
   if (!known) return {0, 0, "-"};
@@ -294,6 +325,7 @@ std::string compare_text(const Figures& before, const Figures& after) {
   row("queue, mean", [](const Figures& f) { return mean_of(f.queue); });
   row("moving, mean", [](const Figures& f) { return mean_of(f.moving); });
   row("packing", [](const Figures& f) { return per_operation(f.packing_ns, f, time_text); });
+  row("device, an operation", device_time_of);
   row("bytes an operation", [](const Figures& f) { return per_operation(f.bytes, f, bytes_text); });
   row("bytes moved", [](const Figures& f) {
     const double rate = f.moving_ns > 0 ? f.bytes / f.moving_ns : 0;

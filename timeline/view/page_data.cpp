@@ -82,6 +82,7 @@ void PageData::keep_bar(const ObservedOperation& operation) {
           .name = number_of(operation.name),
           .kind = number_of(operation.kind),
           .tensors = operation.tensors,
+          .device = operation.device_ns,
           .bucket = bucket_of(operation.members)};
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   for (const auto& arrival : operation.arrivals) {
@@ -97,6 +98,14 @@ void PageData::waited(int rank, Interval when) {
   next_.waited(rank, when);
 }
 
+void PageData::worked(const DeviceWork& work) {
+  if (rank_ < 0 || work.rank == rank_) {
+    keep(works_, kMostWorks, work_stride_, works_seen_,
+         Work{.rank = work.rank, .activity = number_of(work.activity), .when = work.when});
+  }
+  next_.worked(work);
+}
+
 std::string PageData::operations_json(std::int64_t origin) {
   std::stable_sort(bars_.begin(), bars_.end(),
                    [](const Bar& a, const Bar& b) { return a.submitted < b.submitted; });
@@ -104,10 +113,10 @@ std::string PageData::operations_json(std::int64_t origin) {
   std::int64_t before = 0;
   for (const auto& b : bars_) {
     const auto at = tenths(b.submitted - origin);
-    fmt::format_to(std::back_inserter(text), "{}[{},{},{},{},{},{},{},{},{},{}]",
+    fmt::format_to(std::back_inserter(text), "{}[{},{},{},{},{},{},{},{},{},{},{}]",
                    text.empty() ? "" : ",", at - before, tenths(b.agreed - b.submitted),
                    tenths(b.begun - b.submitted), tenths(b.ended - b.submitted), b.name, b.kind,
-                   b.bytes, b.tensors, b.last, b.bucket);
+                   b.bytes, b.tensors, b.last, b.bucket, tenths(b.device));
     before = at;
   }
   return text;
@@ -134,11 +143,34 @@ std::string PageData::waits_json(std::int64_t origin) {
   return text.empty() ? text : text + "]]";
 }
 
+/// For each rank its number, and a list of three numbers for each phase: activity, time, duration.
+std::string PageData::works_json(std::int64_t origin) {
+  std::stable_sort(works_.begin(), works_.end(), [](const Work& a, const Work& b) {
+    return std::tie(a.rank, a.when.from) < std::tie(b.rank, b.when.from);
+  });
+  std::string text;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    const auto& work = works_[i];
+    const bool first = i == 0 || works_[i - 1].rank != work.rank;
+    if (first) {
+      fmt::format_to(std::back_inserter(text), "{}[{},[", i == 0 ? "" : "]],", work.rank);
+      before = 0;
+    }
+    const auto at = tenths(work.when.from - origin);
+    fmt::format_to(std::back_inserter(text), "{}{},{},{}", first ? "" : ",", work.activity,
+                   at - before, tenths(work.when.to - work.when.from));
+    before = at;
+  }
+  return text.empty() ? text : text + "]]";
+}
+
 std::string PageData::json(std::int64_t origin) {
   std::string text = "{\"texts\":[";
   for (std::size_t i = 0; i < texts_.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ",", quote(texts_[i]));
-  text += "],\"operations\":[" + operations_json(origin) + "],\"waits\":[" + waits_json(origin);
+  text += "],\"operations\":[" + operations_json(origin) + "],\"waits\":[" + waits_json(origin) +
+          "],\"devices\":[" + works_json(origin);
   std::vector<const std::vector<std::uint32_t>*> buckets(buckets_.size());
   for (const auto& [names, number] : buckets_) buckets[static_cast<std::size_t>(number)] = &names;
   text += R"(],"buckets":[)";

@@ -17,6 +17,7 @@ class PageData final : public OperationSink {
  public:
   static constexpr std::size_t kMostOperations = 500'000;
   static constexpr std::size_t kMostWaits = 1'000'000;
+  static constexpr std::size_t kMostWorks = 1'000'000;
   /// Most names of tensors in all different buckets; later buckets have no names.
   static constexpr std::size_t kMostMembers = 1'000'000;
 
@@ -39,6 +40,12 @@ class PageData final : public OperationSink {
   void communicated(int rank, Interval when) override { next_.communicated(rank, when); }
 
   void computed(int rank, Interval when) override { next_.computed(rank, when); }
+
+  void worked(const DeviceWork& work) override;
+
+  void no_device_times(int rank, std::string_view reason, std::int64_t ns) override {
+    next_.no_device_times(rank, reason, ns);
+  }
 
   void stalled(int rank, int lines, std::int64_t ns) override { next_.stalled(rank, lines, ns); }
 
@@ -74,6 +81,7 @@ class PageData final : public OperationSink {
     std::uint32_t name = 0;
     std::uint32_t kind = 0;
     std::uint32_t tensors = 0;
+    std::int64_t device = 0;
     int last = -1;
     int bucket = -1;  ///< Index of the list of tensors; -1: one tensor, or too many to keep.
   };
@@ -83,10 +91,18 @@ class PageData final : public OperationSink {
     Interval when;
   };
 
+  /// A phase on a rank's device.
+  struct Work {
+    int rank = 0;
+    std::uint32_t activity = 0;
+    Interval when;
+  };
+
   std::uint32_t number_of(const std::string& text);
   void keep_bar(const ObservedOperation& operation);
   std::string operations_json(std::int64_t origin);
   std::string waits_json(std::int64_t origin);
+  std::string works_json(std::int64_t origin);
   int bucket_of(const std::vector<std::string>& members);
 
   OperationSink& next_;
@@ -97,6 +113,9 @@ class PageData final : public OperationSink {
   std::uint64_t bars_seen_ = 0;
   std::uint64_t wait_stride_ = 1;
   std::uint64_t waits_seen_ = 0;
+  std::vector<Work> works_;
+  std::uint64_t work_stride_ = 1;
+  std::uint64_t works_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::string> texts_;
   std::map<std::vector<std::uint32_t>, int> buckets_;  ///< Lists of tensors; most occur repeatedly.

@@ -30,6 +30,7 @@ class Collector final : public OperationSink {
   std::vector<UnfinishedOperation> left;
   std::vector<TuningSwitch> switches;
   std::vector<GenerationMark> marks;
+  std::vector<DeviceWork> works;
 
   bool wants_members() const override { return true; }
 
@@ -48,6 +49,12 @@ class Collector final : public OperationSink {
   void communicated(int /*rank*/, Interval /*when*/) override {}
 
   void computed(int /*rank*/, Interval /*when*/) override {}
+
+  void worked(const DeviceWork& work) override { works.push_back(work); }
+
+  void no_device_times(int /*rank*/, std::string_view reason, std::int64_t /*ns*/) override {
+    warnings.emplace_back(reason);
+  }
 
   void stalled(int /*rank*/, int /*lines*/, std::int64_t /*ns*/) override {}
 
@@ -149,6 +156,28 @@ TEST_CASE("the records of two ranks about one entry become one operation") {
   CHECK(operation.agreed - operation.submitted == 400);
   CHECK(operation.begun - operation.agreed == 10);
   CHECK(operation.ended - operation.begun == 90);
+}
+
+TEST_CASE("an operation has the time of the rank whose device worked longest for it") {
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto records = life(100, 510, 600);
+    const auto lasted = static_cast<std::uint64_t>(rank == 0 ? 32 : 64);
+    records.insert(
+        records.end() - 1,
+        timeline::encode(
+            timeline::RecordedDevicePhase{
+                .entry = 5, .phase = DevicePhase::ipc, .before_ns = 80, .lasted_ns = lasted},
+            599));
+    job.add(rank, "a", std::move(records));
+  }
+  const auto got = job.read();
+  REQUIRE(got.operations.size() == 1);
+  CHECK(got.operations[0].device_ns == 64);
+  REQUIRE(got.works.size() == 2);
+  CHECK(got.works[0].activity == "IPC_ALLREDUCE");
+  CHECK(got.works[0].when.from == 1'000'000 + 599 - 80);
+  CHECK(got.works[1].when.to - got.works[1].when.from == 64);
 }
 
 TEST_CASE("an operation has the path of its bucket between the hosts, and the reason") {
