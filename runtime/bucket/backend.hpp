@@ -19,6 +19,8 @@
 
 namespace horo::runtime {
 
+struct DeviceTimes;
+
 /// The end of a bucket in device memory. The engine owns it until the bucket has completed and
 /// the backend writes it. Thread: the holder of the progress token.
 struct DeviceOutcome {
@@ -28,6 +30,9 @@ struct DeviceOutcome {
   bool launched = false;
   /// The results are not valid, on this rank at least; the set goes on.
   Status error;
+  /// The backend adds, before the bucket completes, when the device worked for it. Null: no
+  /// timeline asks for that.
+  DeviceTimes* times = nullptr;
 };
 
 /// This rank's part of one tensor.

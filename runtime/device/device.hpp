@@ -65,6 +65,9 @@ class Device {
   virtual Result<StreamHandle> make_urgent_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) = 0;
   virtual Result<EventHandle> make_event() = 0;
+  /// An event that also has the time at which it ran, which elapsed() reads. Fails also:
+  /// unsupported (the driver tells no times).
+  virtual Result<EventHandle> make_timed_event() = 0;
   virtual void destroy_event(EventHandle event) = 0;
 
   /// The stream's work goes to a graph instead of the device.
@@ -74,6 +77,9 @@ class Device {
   virtual Status wait(StreamHandle stream, EventHandle event) = 0;
   /// Whether all work before the last record() has run.
   virtual Result<bool> done(EventHandle event) = 0;
+  /// The time on the device from one timed event to another, in nanoseconds; less than zero if `to`
+  /// has run before `from`. Fails also when one of them has not run yet.
+  virtual Result<double> elapsed(EventHandle from, EventHandle to) = 0;
 
   /// Copies between any two memories of host and device.
   virtual Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) = 0;

@@ -20,6 +20,7 @@ std::string host_name() {
 
 OpenDevice::~OpenDevice() {
   turns_ = {};  // Which gives events back.
+  clock_.reset();
   std::vector<Block> blocks;
   {
     const MutexLock lock(mutex_);

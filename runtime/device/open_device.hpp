@@ -12,6 +12,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/device/device_clock.hpp"
 #include "runtime/device/device_turns.hpp"
 #include "runtime/device/start_order.hpp"
 
@@ -65,6 +66,18 @@ class OpenDevice {
   /// Thread: the holder of the progress token.
   DeviceTurns& turns() { return turns_; }
 
+  /// Measures when the device works. Thread: the holder of the progress token.
+  DeviceClock& clock() {
+    if (clock_ == nullptr) clock_ = std::make_unique<DeviceClock>(*device_);
+    return *clock_;
+  }
+
+  /// DeviceClock::look(), where times are measured. Thread: the holder of the progress token.
+  void look_at_clock() {
+    if (clock_ != nullptr) [[unlikely]]
+      clock_->look();
+  }
+
   /// "device 0 of host node7: cuMemcpyAsync: ..."
   Error named(const Error& error) const;
 
@@ -83,6 +96,7 @@ class OpenDevice {
 
   const std::unique_ptr<Device> device_;
   DeviceTurns turns_;
+  std::unique_ptr<DeviceClock> clock_;  ///< Null: nothing has been measured.
   Mutex mutex_;
   std::vector<EventHandle> events_ HORO_GUARDED_BY(mutex_);
   std::vector<Block> blocks_ HORO_GUARDED_BY(mutex_);

@@ -30,6 +30,7 @@ constexpr int kNoDevice = 100;
 constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kIsManaged = 8;              // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kDeviceOrdinal = 9;          // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr unsigned kWithoutTimes = 2;      // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kBetweenProcesses = 4;  // CU_EVENT_INTERPROCESS
 constexpr int kGreatestPriority = -5;      // As on today's GPUs.
 constexpr unsigned kHostType = 1;
@@ -245,8 +246,9 @@ ENTRY int cuStreamIsCapturing(void* handle, int* status) {
 ENTRY int cuEventCreate(void** event, unsigned flags) {
   int device = 0;
   if (const int error = begin("cuEventCreate", device); error != kSuccess) return error;
-  *event = (flags & kBetweenProcesses) != 0 ? machine().make_shared_event(device)
-                                            : machine().make_event(device);
+  *event = (flags & kBetweenProcesses) != 0
+               ? machine().make_shared_event(device)
+               : machine().make_event(device, (flags & kWithoutTimes) == 0);
   return *event == nullptr ? kOutOfMemory : kSuccess;
 }
 
@@ -267,6 +269,11 @@ ENTRY int cuEventQuery(void* event) {
 ENTRY int cuEventSynchronize(void* event) {
   const int error = machine().begin_call("cuEventSynchronize");
   return error != kSuccess ? error : machine().synchronize_event(event);
+}
+
+ENTRY int cuEventElapsedTime(float* time, void* from, void* to) {
+  const int error = machine().begin_call("cuEventElapsedTime");
+  return error != kSuccess ? error : machine().elapsed(time, from, to);
 }
 
 ENTRY int cuStreamWaitEvent(void* handle, void* event, unsigned) {

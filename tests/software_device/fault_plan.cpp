@@ -24,6 +24,14 @@ bool read_error(std::string_view text, PlannedError& error) {
   return read_number(text.substr(0, colon), error.at);
 }
 
+/// "copy:20000"; "launch:500".
+bool read_slow(std::string_view text, FaultPlan& plan) {
+  const auto colon = std::min(text.find(':'), text.size() - 1);
+  const auto kind = text.substr(0, colon);
+  auto& pause = kind == "copy" ? plan.slow_copy_us : plan.slow_launch_us;
+  return (kind == "copy" || kind == "launch") && read_number(text.substr(colon + 1), pause);
+}
+
 bool read_word(std::string_view key, std::string_view value, FaultPlan& plan) {
   std::uint64_t number = 0;
   if (key == "fail") {
@@ -32,11 +40,14 @@ bool read_word(std::string_view key, std::string_view value, FaultPlan& plan) {
     return read_error(value.substr(at + 1), plan.calls[std::string(value.substr(0, at))]);
   }
   if (key == "async") return read_error(value, plan.async);
+  if (key == "slow") return !value.empty() && read_slow(value, plan);
   if (!read_number(value, number)) return false;
   if (key == "seed") {
     plan.seed = number;
   } else if (key == "delay") {
     plan.delay_us = number;
+  } else if (key == "drift") {
+    plan.drift_ppm = static_cast<std::int64_t>(number);
   } else if (key == "devices") {
     plan.devices = static_cast<int>(number);
   } else if (key == "host") {

@@ -33,6 +33,12 @@ void complete(Event& event, std::uint64_t record) {
   }
 }
 
+/// How much longer than others the plan has operations of this kind take.
+std::uint64_t slow_us(const FaultPlan& plan, Work::Kind kind) {
+  if (kind == Work::Kind::copy) return plan.slow_copy_us;
+  return kind == Work::Kind::launch ? plan.slow_launch_us : 0;
+}
+
 void set_known(Order& order, std::size_t stream, std::uint64_t number) {
   if (order.size() <= stream) order.resize(stream + 1);
   order[stream] = std::max(order[stream], number);
@@ -228,10 +234,11 @@ int Machine::synchronize(Stream& stream) {
 
 // -- Events -------------------------------------------------------------------------------------
 
-Event* Machine::make_event(int device) {
+Event* Machine::make_event(int device, bool timed) {
   const Lock lock(mutex_);
   auto& event = *events_.emplace_back(std::make_unique<Event>());
   event.device = device;
+  event.timed = timed;
   return &event;
 }
 
@@ -289,6 +296,20 @@ int Machine::synchronize_event(void* handle) {
   while (completed_of(*event) < until && broken_ == kSuccess) changed_.wait_for(lock, kLooksAgain);
   if (broken_ != kSuccess) return broken_;
   join(host_, event->order);
+  return kSuccess;
+}
+
+int Machine::elapsed(float* time, void* from, void* to) {
+  constexpr double kNsPerMs = 1e6;
+  const Lock lock(mutex_);
+  const auto* const first = event_of(from);
+  const auto* const second = event_of(to);
+  for (const auto* const event : {first, second}) {
+    if (event == nullptr || !event->timed || event->recorded == 0) return kInvalidHandle;
+    if (event->completed < event->recorded) return kNotReady;
+  }
+  if (first->device != second->device) return kInvalidHandle;
+  *time = static_cast<float>(static_cast<double>(second->ran_ns - first->ran_ns) / kNsPerMs);
   return kSuccess;
 }
 
@@ -407,12 +428,18 @@ bool Machine::breaks_here(Lock& lock) {
   return broken_ != kSuccess;
 }
 
+/// It counts from a moment of its own, and faster or slower than the host's by the plan.
+std::int64_t Machine::device_ns() const {
+  const std::chrono::nanoseconds host = std::chrono::steady_clock::now().time_since_epoch();
+  return host.count() / 1'000'000 * plan_.drift_ppm + host.count() - 1'000'000'000;
+}
+
 /// False when the operation has to wait for something that changes.
 bool Machine::run_first(Stream& stream, Lock& lock) {
   auto& work = stream.work.front();
   if (work.kind == Work::Kind::wait)
     return completed_of(*work.event) >= work.record || broken_ != kSuccess;
-  const auto pause = plan_.pause_us(stream.index, work.number);
+  const auto pause = plan_.pause_us(stream.index, work.number) + slow_us(plan_, work.kind);
   if (pause != 0) {
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(pause));
@@ -420,6 +447,7 @@ bool Machine::run_first(Stream& stream, Lock& lock) {
   }
   const bool broken = breaks_here(lock);
   if (work.kind == Work::Kind::record) {
+    work.event->ran_ns = device_ns();
     complete(*work.event, work.record);
   } else if (work.kind == Work::Kind::launch) {
     lock.unlock();

@@ -53,6 +53,8 @@ struct Event {
   bool destroyed = false;
   SharedCounts* shared = nullptr;  ///< Replaces the counts above in an event between processes.
   int file = -1;                   ///< The pages of `shared`.
+  bool timed = false;
+  std::int64_t ran_ns = 0;  ///< When the last record ran, by the device's clock.
 };
 
 struct Work {
@@ -120,7 +122,8 @@ class Machine {
   int destroy_stream(void* handle);
   int synchronize(Stream& stream);
 
-  Event* make_event(int device);
+  /// `timed`: elapsed() can be asked for it.
+  Event* make_event(int device, bool timed = false);
   /// Can be shared between processes.
   Event* make_shared_event(int device);
   int share_event(void* handle, SharedName& name);
@@ -134,6 +137,8 @@ class Machine {
   int wait(Stream& stream, void* event);
   int query(void* event);
   int synchronize_event(void* event);
+  /// The time between two timed events, in milliseconds.
+  int elapsed(float* time, void* from, void* to);
 
   int copy(void* to, const void* from, std::uint64_t bytes, Stream& stream);
 
@@ -155,6 +160,8 @@ class Machine {
   void run(Stream& stream);
   bool run_first(Stream& stream, Lock& lock);
   bool breaks_here(Lock& lock);
+  /// The time of the device's own clock.
+  std::int64_t device_ns() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -227,6 +227,26 @@ TEST_CASE("the software device fails on demand") {
   software.plan("");
 }
 
+TEST_CASE("timed events tell how long the device worked between them") {
+  const SoftwareDevice software("slow=copy:2000 drift=50");
+  const Program program(software);
+  auto& device = *program.device;
+  const auto from = *device.make_timed_event();
+  const auto to = *device.make_timed_event();
+  CHECK_FALSE(device.elapsed(from, to));  // Neither has been recorded.
+  REQUIRE(device.record(from, program.one));
+  REQUIRE(device.copy(program.pinned, program.memory, kSize, program.one));
+  REQUIRE(device.record(to, program.one));
+  await(device, to);
+  const auto passed = device.elapsed(from, to);
+  REQUIRE(passed);
+  CHECK(*passed >= 2e6);
+  CHECK(*device.elapsed(to, from) == -*passed);
+  REQUIRE(device.record(program.event, program.one));
+  await(device, program.event);
+  CHECK_FALSE(device.elapsed(from, program.event));  // Such an event has no time.
+}
+
 TEST_CASE("a second device has its own streams, and memory says whose it is") {
   const SoftwareDevice software("devices=2");
   const auto first = software.open(0);

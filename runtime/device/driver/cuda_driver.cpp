@@ -45,6 +45,12 @@ void find_uuid(void* library, Driver& driver) {
   }
 }
 
+void find_elapsed(void* library, Driver& driver) {
+  for (const auto* const name : driver.names().elapsed) {
+    if (may_find(library, driver.elapsed, name)) return;
+  }
+}
+
 /// Finds functions that must be there, and lists those that are not.
 struct Needed {
   template <typename Function>
@@ -196,6 +202,7 @@ Result<const Driver*> load_driver(const std::string& file) {
   driver->api = opened.api;
   find_sharing(opened.library, *driver);
   find_uuid(opened.library, *driver);
+  find_elapsed(opened.library, *driver);
   if (const auto missing = find_functions(opened.library, *driver); !missing.empty()) {
     return fail(Errc::unavailable, "{} has no {}; install {} or later", opened.file, missing,
                 opened.api->oldest);

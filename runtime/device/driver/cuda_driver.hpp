@@ -24,6 +24,7 @@ using Function = void*;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventWithTimes = 0;
 inline constexpr unsigned kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 inline constexpr int kMemoryType = 2;
@@ -69,6 +70,8 @@ struct Driver {
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                  StreamHandle stream, void** arguments, void** extra);
   Code (*device_uuid)(char* uuid, int device);  ///< Null in drivers that have none.
+  /// In milliseconds. Null in drivers that have none.
+  Code (*elapsed)(float* time, EventHandle from, EventHandle to);
   // Null where the driver cannot share between processes.
   Code (*share_memory)(IpcHandle* handle, Address memory);
   Code (*open_memory)(Address* memory, IpcHandle handle, unsigned flags);

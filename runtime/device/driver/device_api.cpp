@@ -74,6 +74,7 @@ const DeviceApi kCuda{
               .module_function = "cuModuleGetFunction",
               .launch = "cuLaunchKernel",
               // CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
+              .elapsed = {"cuEventElapsedTime", "cuEventElapsedTime_v2"},
               .device_uuid = {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"},
               .share_memory = "cuIpcGetMemHandle",
               .open_memory = "cuIpcOpenMemHandle_v2",
@@ -125,6 +126,7 @@ const DeviceApi kHip{
               .unload_module = "hipModuleUnload",
               .module_function = "hipModuleGetFunction",
               .launch = "hipModuleLaunchKernel",
+              .elapsed = {"hipEventElapsedTime", "hipEventElapsedTime"},
               .device_uuid = {"hipDeviceGetUuid", "hipDeviceGetUuid"},
               .share_memory = "hipIpcGetMemHandle",
               .open_memory = "hipIpcOpenMemHandle",

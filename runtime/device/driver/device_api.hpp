@@ -46,6 +46,7 @@ struct DriverNames {
   const char* unload_module;
   const char* module_function;
   const char* launch;
+  std::array<const char*, 2> elapsed;  ///< Both have the same arguments. A driver may have neither.
   std::array<const char*, 2> device_uuid;  ///< The newer one first. A driver may have neither.
   // A driver may have none of these.
   const char* share_memory;

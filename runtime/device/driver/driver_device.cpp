@@ -127,6 +127,15 @@ class DriverDevice final : public Device {
     return event;
   }
 
+  Result<EventHandle> make_timed_event() override {
+    if (driver_.elapsed == nullptr)
+      return fail(Errc::unsupported, "the driver has no {}", names().elapsed[0]);
+    EventHandle event = nullptr;
+    HORO_TRY_STATUS(call(names().make_event,
+                         [&] { return driver_.make_event(&event, cuda::kEventWithTimes); }));
+    return event;
+  }
+
   void destroy_event(EventHandle event) override {
     static_cast<void>(call(names().destroy_event, [&] { return driver_.destroy_event(event); }));
   }
@@ -151,6 +160,15 @@ class DriverDevice final : public Device {
     if (code == cuda::kNotReady) return false;
     HORO_TRY_STATUS(driver_.status(code, driver_.names().query));
     return true;
+  }
+
+  Result<double> elapsed(EventHandle from, EventHandle to) override {
+    constexpr double kNsPerMs = 1e6;
+    if (driver_.elapsed == nullptr)
+      return fail(Errc::unsupported, "the driver has no {}", names().elapsed[0]);
+    float ms = 0;
+    HORO_TRY_STATUS(driver_.status(driver_.elapsed(&ms, from, to), names().elapsed[0]));
+    return static_cast<double>(ms) * kNsPerMs;
   }
 
   Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) override {

@@ -71,6 +71,7 @@ int cuEventCreate(void** event, unsigned flags);
 int cuEventDestroy_v2(void* event);
 int cuEventRecord(void* event, void* stream);
 int cuEventQuery(void* event);
+int cuEventElapsedTime(float* time, void* from, void* to);
 int cuStreamWaitEvent(void* stream, void* event, unsigned flags);
 int cuModuleLoadData(void** module, const void* image);
 int cuModuleUnload(void* module);
@@ -247,6 +248,10 @@ ENTRY int hipEventDestroy(void* event) {
 
 ENTRY int hipEventRecord(void* event, void* stream) {
   return on_device([&] { return cuEventRecord(event, stream); });
+}
+
+ENTRY int hipEventElapsedTime(float* time, void* from, void* to) {
+  return on_device([&] { return cuEventElapsedTime(time, from, to); });
 }
 
 ENTRY int hipEventQuery(void* event) {
