@@ -134,6 +134,10 @@ void EntryRunner::prepare_device(Started& started, Bucket& bucket) {
   started.device = std::make_unique<OnDevice>();
   ++on_device_;
   bucket.outcome = &started.device->outcome;
+  if (timeline::Recorder::wants_device_times() && bucket.device >= 0) [[unlikely]] {
+    started.device->times.device = bucket.device;
+    bucket.outcome->times = &started.device->times;
+  }
   for (const auto id : started.ids) {
     const auto* const operation = claims_.operation_of(id);
     if (operation == nullptr) continue;
@@ -216,6 +220,8 @@ void EntryRunner::finish_first() {
   started_.pop_front();
   publish_activity();
   record_copied(board_.recorded_set(), cursor_, backend_.copied(), copied_);
+  if (device != nullptr) [[unlikely]]
+    record_device_times(board_.recorded_set(), cursor_, device->times);
   record_ended(board_.recorded_set(), cursor_);
   board_.log().advance(++cursor_);
   for (const auto id : ids) {

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "runtime/board/board.hpp"
 #include "runtime/bucket/backend.hpp"
+#include "runtime/device/device_clock.hpp"
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/bucket_builder.hpp"
 #include "runtime/engine/claims.hpp"
@@ -86,6 +87,7 @@ class EntryRunner {
   struct OnDevice {
     DeviceOutcome outcome;
     SharedEvent finished;
+    DeviceTimes times;
     bool published = false;  ///< The operations know that they are launched.
   };
 

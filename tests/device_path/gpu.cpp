@@ -61,6 +61,7 @@ Gpu::Gpu(const std::string& driver, int device) : device_(device) {
   find(library, plan_, "horo_software_device_plan");
   find(library, findings_, "horo_software_device_findings");
   find(library, pending_, "horo_software_device_pending");
+  find(library, calls_, "horo_software_device_calls");
   find(library, launch_, "horo_software_device_launch");
   void* context = nullptr;
   check(init(0), "cuInit");

@@ -46,6 +46,9 @@ class Gpu {
 
   std::size_t pending() const { return pending_(); }
 
+  /// How often an entry point of the driver was called since the last plan.
+  std::size_t calls(const char* name) const { return calls_(name); }
+
   /// The stream waits here until `open` is true, which outlives the wait.
   void gate(void* stream, std::atomic<bool>& open) const;
 
@@ -62,6 +65,7 @@ class Gpu {
   int (*plan_)(const char*) = nullptr;
   std::size_t (*findings_)(char*, std::size_t) = nullptr;
   std::size_t (*pending_)() = nullptr;
+  std::size_t (*calls_)(const char*) = nullptr;
   int (*launch_)(void*, horo_software_device_span*, std::size_t, void (*)(void*, int),
                  void*) = nullptr;
 };

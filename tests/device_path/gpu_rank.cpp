@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/device_path/drawn_ops.hpp"
+#include "tests/device_path/timed_ops.hpp"
 
 namespace {
 
@@ -489,12 +490,24 @@ int joins(const Gpu& gpu, char** arguments) {
 
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
-      {"seeds", seeds},     {"fault", fault},       {"breaks", breaks},
-      {"busy", busy},       {"loss", loss},         {"mixed", mixed},
-      {"joins", joins},     {"overlap", overlap},   {"misuse", misuse},
-      {"swaps", swaps},     {"unusable", unusable}, {"other_version", other_version},
-      {"elastic", elastic}, {"adasum", adasum},     {"hangs", hangs},
-      {"either", either}};
+      {"seeds", seeds},
+      {"fault", fault},
+      {"breaks", breaks},
+      {"busy", busy},
+      {"loss", loss},
+      {"mixed", mixed},
+      {"joins", joins},
+      {"overlap", overlap},
+      {"misuse", misuse},
+      {"swaps", swaps},
+      {"unusable", unusable},
+      {"other_version", other_version},
+      {"elastic", elastic},
+      {"adasum", adasum},
+      {"hangs", hangs},
+      {"either", either},
+      {"times", horo::tests::times},
+      {"untimed", horo::tests::untimed}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -9,6 +9,8 @@
 
 namespace horo::runtime {
 
+using timeline::DevicePhase;
+
 namespace {
 
 constexpr int kMostTries = 100;
@@ -51,7 +53,9 @@ Status StagedBucket::await_parts(const Piece& piece, StreamHandle stream) const 
   return {};
 }
 
-Status StagedBucket::copy_in(const Piece& piece) {
+Status StagedBucket::copy_in(Piece& piece) {
+  if (piece.timer.measures() && piece.plan.has_input())
+    piece.timer.enter(DevicePhase::to_host, lane_.to_host());
   for (const auto& run : piece.plan.runs) {
     const auto& part = bucket_.parts[run.part];
     const auto bytes = run.in_bytes;
@@ -64,6 +68,7 @@ Status StagedBucket::copy_in(const Piece& piece) {
       HORO_TRY_STATUS(lane_.gpu()->device().copy(to, from, bytes, lane_.to_host()));
     }
   }
+  piece.timer.leave();
   return {};
 }
 
@@ -90,6 +95,7 @@ Result<bool> StagedBucket::begin_copy_in(Piece& piece) {
     if (auto copied = copy_in(piece); !copied) note(copied.error());
     return true;
   }
+  piece.timer = timer_of(*lane_.gpu(), bucket_.outcome);
   auto copied = await_parts(piece, lane_.to_host());
   if (copied) copied = copy_in(piece);
   if (!copied) note(copied.error());
@@ -114,6 +120,8 @@ bool StagedBucket::has_ended(Piece& piece) {
       piece.stray = true;
     }
   }
+  if (!piece.stray) read_times(piece.timer, bucket_.outcome);
+  piece.timer = {};
   piece.event.reset();
   piece.unmarked = 0;
   --copying_;
@@ -217,7 +225,26 @@ Result<bool> StagedBucket::feed(Backend& host) {
 
 // -- Back to the device ---------------------------------------------------------------------------
 
-Status StagedBucket::copy_out(const Piece& piece) {
+/// The memory of the results may be in use before these events.
+Status StagedBucket::await_results(const Piece& piece) const {
+  if (lane_.gpu() == nullptr) return {};
+  auto& device = lane_.gpu()->device();
+  for (const auto& run : piece.plan.runs) {
+    const auto& part = bucket_.parts[run.part];
+    if (run.out_bytes == 0 || part.out == nullptr || part.memory == MemoryKind::host) continue;
+    for (const auto& event : part.before)
+      HORO_TRY_STATUS(device.wait(lane_.to_device(), event.get()));
+  }
+  return {};
+}
+
+Status StagedBucket::copy_out(Piece& piece) {
+  HORO_TRY_STATUS(await_results(piece));
+  if (lane_.gpu() != nullptr) {
+    piece.timer = timer_of(*lane_.gpu(), bucket_.outcome);
+    if (piece.timer.measures() && piece.plan.has_result())
+      piece.timer.enter(DevicePhase::to_device, lane_.to_device());
+  }
   for (const auto& run : piece.plan.runs) {
     const auto& part = bucket_.parts[run.part];
     const auto bytes = run.out_bytes;
@@ -229,11 +256,9 @@ Status StagedBucket::copy_out(const Piece& piece) {
       continue;
     }
     if (lane_.gpu() == nullptr) continue;  // The bucket has an error.
-    auto& device = lane_.gpu()->device();
-    for (const auto& event : part.before)
-      HORO_TRY_STATUS(device.wait(lane_.to_device(), event.get()));
-    HORO_TRY_STATUS(device.copy(to, from, bytes, lane_.to_device()));
+    HORO_TRY_STATUS(lane_.gpu()->device().copy(to, from, bytes, lane_.to_device()));
   }
+  piece.timer.leave();
   return {};
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/backends/device/device_options.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/device/staging_plan.hpp"
-#include "runtime/bucket/backend.hpp"
+#include "runtime/bucket/bucket_timer.hpp"
 
 namespace horo::runtime {
 
@@ -56,14 +56,16 @@ class StagedBucket {
     State state = State::waiting;
     PinnedSlots::Slot* slot = nullptr;
     SharedEvent event;  ///< Behind its copies in one direction.
+    PhaseTimer timer;   ///< It measures these copies.
     std::uint64_t ticket = 0;
     int unmarked = 0;    ///< Tries to put an event behind the copies that have failed.
     bool stray = false;  ///< Copies are under way of which no event tells.
   };
 
   Result<bool> begin_copy_in(Piece& piece);
-  Status copy_in(const Piece& piece);
-  Status copy_out(const Piece& piece);
+  Status copy_in(Piece& piece);
+  Status copy_out(Piece& piece);
+  Status await_results(const Piece& piece) const;
   Status await_parts(const Piece& piece, StreamHandle stream) const;
   void mark(Piece& piece, StreamHandle stream);
   bool has_ended(Piece& piece);

@@ -54,6 +54,7 @@ Status IpcBackend::start(Bucket bucket) {
   auto flight = std::make_unique<Flight>();
   HORO_TRY(flight->event, parts_.device->make_event());
   flight->bucket = std::move(bucket);
+  if (parts_.gpu != nullptr) flight->timer = timer_of(*parts_.gpu, flight->bucket.outcome);
   if (flights_.empty()) moved_ = SteadyClock::instance().now();
   flights_.push_back(std::move(flight));
   ++started_;
@@ -103,8 +104,11 @@ Status IpcBackend::pack(const Piece& piece, std::uint64_t number) {
     }
   }
   const auto dtype = piece.flight->bucket.like.dtype;
+  auto& timer = piece.flight->timer;
+  timer.enter(timeline::DevicePhase::pack, stream_);
   HORO_TRY_STATUS(
       shared_.kernels().pack(own().slot(number), piece.in, {.from = dtype, .to = dtype}, stream_));
+  timer.leave();
   HORO_TRY_STATUS(device.record(own().packed_event(number), stream_));
   own().counters().packed.store(number + 1, std::memory_order_release);
   return {};
@@ -118,9 +122,12 @@ Status IpcBackend::reduce(const Piece& piece, std::uint64_t number) {
     slots.push_back(rank->slot(number));
   }
   const auto& like = piece.flight->bucket.like;
+  auto& timer = piece.flight->timer;
+  timer.enter(timeline::DevicePhase::ipc, stream_);
   HORO_TRY_STATUS(shared_.kernels().reduce(
       {.in = slots, .dtype = like.dtype, .op = like.op, .scale = like.prescale * like.postscale},
       piece.out, stream_));
+  timer.leave();
   HORO_TRY_STATUS(device.record(own().reduced_event(number), stream_));
   own().counters().reduced.store(number + 1, std::memory_order_release);
   return piece.last ? finish(*piece.flight) : Status{};
@@ -158,6 +165,7 @@ Result<bool> IpcBackend::advance() {
 
 bool IpcBackend::progress() {
   if (!health_ || flights_.empty()) return false;
+  if (parts_.gpu != nullptr) parts_.gpu->look_at_clock();
   const auto before = completed_;
   const auto moved = advance();
   if (!moved) {
@@ -174,6 +182,7 @@ void IpcBackend::retire() {
     const auto done = parts_.device->done(flights_.front()->event);
     if (!done) health_ = Failure(done.error());
     if (!done || !*done) return;
+    read_times(flights_.front()->timer, flights_.front()->bucket.outcome);
     parts_.device->destroy_event(flights_.front()->event);
     flights_.pop_front();
     ++completed_;

@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "runtime/backends/ipc/ipc_slots.hpp"
-#include "runtime/bucket/backend.hpp"
+#include "runtime/bucket/bucket_timer.hpp"
 
 namespace horo::runtime {
 
@@ -25,9 +25,11 @@ bool ipc_takes(const Signature& like);
 /// Thread: the holder of the progress token.
 class IpcBackend final : public Backend {
  public:
-  /// `ranks` by position; the own one's is own(). `device` outlives the backend.
+  /// `ranks` by position; the own one's is own(). `device` and `gpu` outlive the
+  /// backend.
   struct Parts {
     Device* device = nullptr;
+    OpenDevice* gpu = nullptr;  ///< The same device. Null: times are not measured.
     int position = 0;
     std::vector<std::unique_ptr<ipc::Slots>> ranks{};
     Duration timeout{};  ///< After this silence it looks for lost peers; zero: never.
@@ -66,6 +68,7 @@ class IpcBackend final : public Backend {
     Bucket bucket;
     EventHandle event = nullptr;  ///< Behind its last kernel.
     bool launched = false;
+    PhaseTimer timer{};
   };
 
   /// Elements of a bucket that fit a slot: on all ranks the same.

@@ -46,6 +46,7 @@ class IpcPath final : public DevicePath {
     HORO_TRY(auto shared, SharedDevice::of(set.gpu->device()));
     if (slots_ == nullptr) return fail(Errc::protocol, "'ipc' connects before its offer");
     IpcBackend::Parts parts{.device = &set.gpu->device(),
+                            .gpu = set.gpu,
                             .position = set.position,
                             .ranks = {},
                             .timeout = set.timeout};

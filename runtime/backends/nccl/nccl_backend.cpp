@@ -106,11 +106,13 @@ Status NcclBackend::check(const Bucket& bucket) const {
 
 Status NcclBackend::start(Bucket bucket) {
   HORO_TRY_STATUS(check(bucket));
-  Flight flight{.event = {}, .outcome = bucket.outcome};
+  Flight flight{.event = {}, .outcome = bucket.outcome, .timer = {}};
   HORO_TRY(flight.event, gpu_.event());
   const auto turn = static_cast<std::size_t>(started_ % lanes_.size());
   auto& lane = lanes_[turn];
+  lane.timer = timer_of(gpu_, bucket.outcome);
   auto status = enqueue(lane, bucket);
+  flight.timer = std::exchange(lane.timer, {});
   if (status) status = device_->record(flight.event.get(), lane.stream);
   if (status) gpu_.turns().note(turn, flight.event);
   if (status && flight.outcome != nullptr && flight.outcome->finished != nullptr) {
@@ -118,7 +120,7 @@ Status NcclBackend::start(Bucket bucket) {
     flight.outcome->launched = status.has_value();
   }
   ++started_;
-  flights_.push_back(flight);
+  flights_.push_back(std::move(flight));
   // Some work may be on the stream already, so a failure breaks the backend, not only this bucket.
   if (!status && health_) health_ = status;
   return {};
@@ -207,14 +209,20 @@ Status NcclBackend::reduce_packed(Lane& lane, const Bucket& bucket) {
   if (packer == nullptr)
     return fail(Errc::unsupported, "device {} has no kernels to pack tensors", device_->index());
   HORO_TRY(void* const fused, fusion_memory(lane, elements * size_of(like.dtype)));
+  lane.timer.enter(timeline::DevicePhase::pack, lane.stream);
   HORO_TRY_STATUS(packer->pack(fused, in, on_the_way_in, lane.stream));
+  lane.timer.enter(timeline::DevicePhase::nccl, lane.stream);
   HORO_TRY_STATUS(nccl_.status(nccl_.all_reduce(fused, fused, elements, nccl::type_of(like.dtype),
                                                 nccl::op_of(op), lane.comm, lane.stream),
                                "ncclAllReduce"));
-  return packer->unpack(out, fused, on_the_way_out, lane.stream);
+  lane.timer.enter(timeline::DevicePhase::unpack, lane.stream);
+  HORO_TRY_STATUS(packer->unpack(out, fused, on_the_way_out, lane.stream));
+  lane.timer.leave();
+  return {};
 }
 
-Status NcclBackend::in_group(const Lane& lane, const Bucket& bucket) const {
+Status NcclBackend::in_group(Lane& lane, const Bucket& bucket) const {
+  lane.timer.enter(timeline::DevicePhase::nccl, lane.stream);
   HORO_TRY_STATUS(nccl_.status(nccl_.group_start(), "ncclGroupStart"));
   Status status;
   for (std::size_t p = 0; p < bucket.parts.size() && status; ++p) {
@@ -222,6 +230,7 @@ Status NcclBackend::in_group(const Lane& lane, const Bucket& bucket) const {
                                                 : move_part(lane, bucket, p);
   }
   const auto ended = nccl_.status(nccl_.group_end(), "ncclGroupEnd");
+  lane.timer.leave();
   return status ? ended : status;
 }
 
@@ -289,10 +298,12 @@ Status NcclBackend::move_alltoall(const Lane& lane, const Bucket& bucket, std::s
 
 bool NcclBackend::progress() {
   bool moved = false;
+  gpu_.look_at_clock();
   while (!flights_.empty() && health_) {
     const auto done = device_->done(flights_.front().event.get());
     if (!done) health_ = Failure(done.error());
     if (!done || !*done) break;
+    read_times(flights_.front().timer, flights_.front().outcome);
     flights_.pop_front();
     ++completed_;
     moved = true;

@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 #include "runtime/backends/nccl/nccl_library.hpp"
-#include "runtime/bucket/backend.hpp"
+#include "runtime/bucket/bucket_timer.hpp"
 #include "runtime/device/open_device.hpp"
 
 namespace horo::runtime {
@@ -65,12 +65,14 @@ class NcclBackend final : public Backend {
     StreamHandle stream = nullptr;
     void* fusion = nullptr;  ///< Memory for packed tensors.
     std::uint64_t fusion_bytes = 0;
+    PhaseTimer timer;  ///< It measures the bucket whose work is put on the stream.
   };
 
   /// A bucket whose work is on a stream.
   struct Flight {
     SharedEvent event;
     DeviceOutcome* outcome = nullptr;
+    PhaseTimer timer;
   };
 
   NcclBackend(const nccl::Library& library, Member member);
@@ -85,7 +87,7 @@ class NcclBackend final : public Backend {
   /// out_of_memory.
   Result<void*> fusion_memory(Lane& lane, std::uint64_t bytes);
   void free_retired();
-  Status in_group(const Lane& lane, const Bucket& bucket) const;
+  Status in_group(Lane& lane, const Bucket& bucket) const;
   Status move_part(const Lane& lane, const Bucket& bucket, std::size_t part) const;
   Status move_alltoall(const Lane& lane, const Bucket& bucket, std::size_t part) const;
   Status begin_turn() const;

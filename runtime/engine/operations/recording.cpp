@@ -192,6 +192,26 @@ void record_copied(std::uint16_t set, std::uint64_t entry, const CopyTimes& now,
   recorder->copied({.set = set, .entry = entry, .in = passed.in, .out = passed.out});
 }
 
+void record_device_times(std::uint16_t set, std::uint64_t entry, const DeviceTimes& times) {
+  auto* const recorder = Recorder::current();
+  if (recorder == nullptr || (times.phases.empty() && !times.missing)) return;
+  timeline::RecordedDevicePhase record{.set = set, .entry = entry, .device = times.device};
+  if (times.missing) recorder->put(encode(*times.missing, record, recorder->now()));
+  const auto ns = [](Duration d) {
+    return static_cast<std::uint64_t>(std::max<Duration::rep>(d.count(), 0));
+  };
+  const auto ticks = recorder->now();
+  const auto now = SteadyClock::instance().now();
+  for (const auto& phase : times.phases) {
+    record.phase = phase.phase;
+    record.stream = phase.stream;
+    record.before_ns = ns(now - phase.from);
+    record.lasted_ns = ns(phase.to - phase.from);
+    record.error_ns = ns(phase.error);
+    recorder->put(encode(record, ticks));
+  }
+}
+
 void end_range(std::uint16_t set, std::uint64_t entry) {
   if (auto* const open = ranges.load(std::memory_order_acquire); open != nullptr)
     open->end(set, entry);

@@ -9,6 +9,7 @@
 #include "base/worker_env.hpp"
 #include "runtime/board/board.hpp"
 #include "runtime/bucket/backend.hpp"
+#include "runtime/device/device_clock.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/tensor/signature.hpp"
 #include "runtime/tensor/tuning.hpp"
@@ -77,6 +78,8 @@ void record_begun(std::uint16_t set, std::uint64_t number, const Entry& entry, c
                   const BucketMover& by);
 /// `before`: the times at the last call; set to `now`.
 void record_copied(std::uint16_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before);
+/// When the rank's device worked for the entry, as far as that is known.
+void record_device_times(std::uint16_t set, std::uint64_t entry, const DeviceTimes& times);
 void record_declared(std::uint16_t set, TensorId id, std::string_view name,
                      const Signature& signature);
 void record_stalls(std::size_t lines);
