@@ -41,6 +41,16 @@ expect_in "summary" "$(grep -o '<span id="summary">[^<]*' "$scratch/dom")" "oper
 [ "$(grep -o '<circle\|<rect' "$scratch/dom" | wc -l)" -gt 10 ] || fail "the plots are empty"
 [ "$(grep -o '<tr' "$scratch/dom" | wc -l)" -gt 15 ] || fail "the tables are not filled"
 
+# Each rank's device has a lane and the table of devices is filled.
+try horo timeline-view --html "$scratch/devices.html" "$HORO_SOURCE/tests/data/horo-devices.json.gz"
+sed 's|</body>|<script>\
+const lane = operationRows + ranks.length, works = picture[lane];\
+const told_of = describe({ offsetX: x((works.edges[0][0] + works.edges[1][0]) / 2), offsetY: kTop + lane * kRow + 9 });\
+document.title = ["lanes", picture.length - lane, "label", labelOf(lane), "told", told_of.includes("NCCL_ALLREDUCE"), "rows", document.querySelectorAll("#devices tbody tr").length].join(" ");\
+</script></body>|' "$scratch/devices.html" >"$scratch/checked.html"
+page "file://$scratch/checked.html"
+expect_in "the page of devices" "$(grep -o '<title>.*</title>' "$scratch/dom")" "lanes 2 label GPU, rank 0 told true rows 3"
+
 # A page of 4,000 ranks: its canvas is no higher than the window, operations stay visible, and every lane can be reached by
 # scrolling. The lane of rank 3999 differs from the other lanes, which wait in the first half.
 python3 - "$scratch/report.html" >"$scratch/many.html" <<'PY' || fail "the page of many ranks cannot be made"

@@ -32,6 +32,22 @@ assert f["bytes"] == 10 * 102228128 + 4, f["bytes"]  # 25.6 million floats in ea
 assert f["verdicts"][0]["kind"] == "slow_link" and f["verdicts"][1]["kind"] == "slow_packing", f["verdicts"]
 PY
 
+# The figures show that one operation takes as long as its device works, and that another one queues.
+try "${view[@]}" "$data/horo-devices.json.gz" --json
+python3 - "$scratch/out" <<'PY' || fail "the figures of devices are wrong"
+import json, sys
+f = json.load(open(sys.argv[1]))
+device = f["device"]
+assert device["operations"] == 3 and device["missing"] == [], device
+assert [a["name"] for a in device["activities"]] == ["NCCL_ALLREDUCE", "PACK", "UNPACK"], device
+assert 0.4 < device["worked_ns"] / device["host_ns"] < 0.6, device
+slowest = {s["name"]: s for s in f["slowest"]}
+assert slowest["slow"]["device_ns"] > 0.95 * slowest["slow"]["moved_ns"], slowest
+assert slowest["late"]["device_ns"] < 0.1 * slowest["late"]["moved_ns"], slowest
+PY
+try "${view[@]}" "$data/horo-devices.json.gz"
+expect_in "the devices' share" "$out" "3 operations on devices took 192 ms, and a rank's device worked for 98.1 ms, 51 % of it"
+
 # An array that is never closed, as a killed Horovod leaves it, and a trace that ends inside an event.
 head -c -1 "$scratch/trace.json" >"$scratch/open.json"
 try "${view[@]}" "$scratch/open.json"
