@@ -18,6 +18,11 @@ constexpr unsigned kDeviceType = 2;  // CU_MEMORYTYPE_DEVICE
 
 std::atomic<PointerAttribute> get_attribute{nullptr};
 
+bool is_managed(PointerAttribute get, std::uint64_t address) {
+  unsigned managed = 0;
+  return get(&managed, kIsManaged, address) == kSuccess && (managed & 0xffU) != 0;
+}
+
 }  // namespace
 
 void look_for_accelerators() {
@@ -32,12 +37,16 @@ void ask_about_memory(PointerAttribute attribute) {
   get_attribute.store(attribute, std::memory_order_relaxed);
 }
 
-int device_of(const void* pointer) {
+OwnedBy owner_of(const void* pointer) {
   const auto get = get_attribute.load(std::memory_order_relaxed);
-  if (!is_device_memory(pointer)) return -1;
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  unsigned type = 0;
+  if (get == nullptr || get(&type, kMemoryType, address) != kSuccess) return {};
+  if (is_managed(get, address)) return {.owner = MemoryOwner::managed};
   int ordinal = 0;
-  return get(&ordinal, kOrdinal, reinterpret_cast<std::uint64_t>(pointer)) == kSuccess ? ordinal
-                                                                                       : -1;
+  if (type != kDeviceType || get(&ordinal, kOrdinal, address) != kSuccess)
+    return {.owner = MemoryOwner::pinned};
+  return {.owner = MemoryOwner::device, .device = ordinal};
 }
 
 bool is_device_memory(const void* pointer) {
@@ -48,8 +57,7 @@ bool is_device_memory(const void* pointer) {
   unsigned type = 0;
   if (get(&type, kMemoryType, address) != kSuccess || type != kDeviceType) return false;
   // Managed memory moves to the host when the host reads it.
-  unsigned managed = 0;
-  return get(&managed, kIsManaged, address) != kSuccess || (managed & 0xffU) == 0;
+  return !is_managed(get, address);
 }
 
 }  // namespace horo::runtime

@@ -16,9 +16,20 @@ using PointerAttribute = int (*)(void* value, int attribute, std::uint64_t point
 /// The answer comes from this function from now on. Thread: any.
 void ask_about_memory(PointerAttribute attribute);
 
-/// The device whose memory an address belongs to; -1: host memory, managed memory, or no library
-/// knows it. Thread: any.
-int device_of(const void* pointer);
+enum class MemoryOwner : std::uint8_t {
+  host,     ///< Ordinary memory, or no library knows it.
+  pinned,   ///< Host memory that devices may read.
+  managed,  ///< It moves to whoever uses it, a device or the host.
+  device,
+};
+
+struct OwnedBy {
+  MemoryOwner owner = MemoryOwner::host;
+  int device = -1;  ///< -1: it is not memory of a device.
+};
+
+/// Whose memory an address belongs to. Thread: any.
+OwnedBy owner_of(const void* pointer);
 
 /// `pointer` is memory that only an accelerator can read. False where no library knows it, and
 /// where CUDA was loaded after the last look. Thread: any.

@@ -66,16 +66,33 @@ Submitter::Urgency Submitter::urgency_of(Board& board, std::uint64_t bytes,
 
 namespace {
 
-/// The buffers are where the submission says. Fails: invalid_argument.
+std::string described(const OwnedBy& found) {
+  switch (found.owner) {
+    case MemoryOwner::host:
+      return "host memory";
+    case MemoryOwner::pinned:
+      return "pinned host memory";
+    case MemoryOwner::managed:
+      return "managed memory";
+    case MemoryOwner::device:
+      break;
+  }
+  return fmt::format("memory of device {}", found.device);
+}
+
+/// The buffers are where the submission says. Managed memory is used as memory of the device, in
+/// the order of its streams. Fails: invalid_argument.
 Status check_owner(const Submission& given) {
   for (const void* const pointer : {given.in, static_cast<const void*>(given.out)}) {
     if (pointer == nullptr) continue;
-    const int owner = device_of(pointer);
-    if (owner == given.device) continue;
-    return fail(Errc::invalid_argument, "the {} buffer at {} is {}, not memory of device {}",
-                pointer == given.in ? "input" : "output", pointer,
-                owner < 0 ? "host memory" : fmt::format("memory of device {}", owner),
-                given.device);
+    const auto found = owner_of(pointer);
+    if (found.owner == MemoryOwner::managed || found.device == given.device) continue;
+    const bool hosted = found.owner != MemoryOwner::device;
+    return fail(Errc::invalid_argument, "the {} buffer at {} is {}, not memory of device {}; {}",
+                pointer == given.in ? "input" : "output", pointer, described(found), given.device,
+                hosted ? "declare and submit the tensor with HORO_MEMORY_HOST, when the device has "
+                         "done its work on it"
+                       : "name that device in the submission");
   }
   return {};
 }

@@ -53,6 +53,8 @@ Gpu::Gpu(const std::string& driver, int device) : device_(device) {
   find(library, retain, "cuDevicePrimaryCtxRetain");
   find(library, push, "cuCtxPushCurrent_v2");
   find(library, allocate_, "cuMemAlloc_v2");
+  find(library, allocate_managed_, "cuMemAllocManaged");
+  find(library, allocate_pinned_, "cuMemHostAlloc");
   find(library, free_, "cuMemFree_v2");
   find(library, copy_, "cuMemcpyAsync");
   find(library, stream_, "cuStreamCreate");
@@ -77,6 +79,18 @@ void* Gpu::allocate(std::size_t bytes) const {
   std::uint64_t memory = 0;
   check(allocate_(&memory, bytes == 0 ? 1 : bytes), "cuMemAlloc");
   return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
+}
+
+void* Gpu::allocate_managed(std::size_t bytes) const {
+  std::uint64_t memory = 0;
+  check(allocate_managed_(&memory, bytes, 1), "cuMemAllocManaged");
+  return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
+}
+
+void* Gpu::allocate_pinned(std::size_t bytes) const {
+  void* memory = nullptr;
+  check(allocate_pinned_(&memory, bytes, 0), "cuMemHostAlloc");
+  return memory;
 }
 
 void Gpu::free(void* memory) const {

@@ -21,6 +21,9 @@ class Gpu {
   int device() const { return device_; }
 
   void* allocate(std::size_t bytes) const;
+  void* allocate_managed(std::size_t bytes) const;
+  /// Host memory that the device may read.
+  void* allocate_pinned(std::size_t bytes) const;
   void free(void* memory) const;
   void* stream() const;
   void destroy(void* stream) const;
@@ -57,6 +60,8 @@ class Gpu {
 
   int device_ = 0;
   int (*allocate_)(std::uint64_t*, std::size_t) = nullptr;
+  int (*allocate_managed_)(std::uint64_t*, std::size_t, unsigned) = nullptr;
+  int (*allocate_pinned_)(void**, std::size_t, unsigned) = nullptr;
   int (*free_)(std::uint64_t) = nullptr;
   int (*copy_)(std::uint64_t, std::uint64_t, std::size_t, void*) = nullptr;
   int (*stream_)(void**, unsigned) = nullptr;

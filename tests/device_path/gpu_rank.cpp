@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank whose tensors are in the memory of a device. usage: gpu_rank SCENARIO ARGUMENTS
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -435,34 +436,74 @@ int mixed(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
-/// A sum in device memory in which rank 0 takes part without data.
-void sum_of_the_others(const Gpu& gpu) {
-  auto* const stream = gpu.stream();
-  const std::int64_t count = 1000;
+horo_tensor declare_sum(const char* name, std::int64_t count) {
   horo_tensor_desc like = HORO_TENSOR_DESC_INIT;
-  like.name = "partial";
+  like.name = name;
   like.ndim = 1;
   like.shape = &count;
   like.memory = HORO_MEMORY_DEVICE;
   horo_tensor tensor = 0;
   check(horo_declare(&like, &tensor), "horo_declare");
-  const std::vector<float> ones(1000, 1.0F);
-  std::vector<std::uint8_t> bytes(4000);
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), bytes.size(), bytes.begin());
-  void* const memory = gpu.allocate(bytes.size());
-  gpu.put(memory, bytes, stream);
+  return tensor;
+}
+
+/// In place, as memory of the device.
+horo_submission in_place(const Gpu& gpu, horo_tensor tensor, void* memory, void* stream) {
   horo_submission given = HORO_SUBMISSION_INIT;
   given.tensor = tensor;
   given.in = given.out = memory;
   given.memory = HORO_MEMORY_DEVICE;
   given.device = gpu.device();
   given.stream = stream;
+  return given;
+}
+
+/// A sum in device memory in which rank 0 takes part without data.
+void sum_of_the_others(const Gpu& gpu) {
+  auto* const stream = gpu.stream();
+  const auto tensor = declare_sum("partial", 1000);
+  const std::vector<float> ones(1000, 1.0F);
+  std::vector<std::uint8_t> bytes(4000);
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), bytes.size(), bytes.begin());
+  void* const memory = gpu.allocate(bytes.size());
+  gpu.put(memory, bytes, stream);
+  const auto given = in_place(gpu, tensor, memory, stream);
   horo_op sum = 0;
   check(horo_submit_with(&given, &sum), "horo_submit_with");
   check(horo_wait(sum, -1), "horo_wait");
   const auto got = gpu.fetch(memory, bytes.size(), stream);
   require(reinterpret_cast<const float*>(got.data())[999] == static_cast<float>(horo_size() - 1),
           "the joined rank has changed the sum");
+}
+
+/// Managed memory is summed as memory of the device. Host memory is refused by its kind, with the
+/// way out.
+int memory_kinds(const Gpu& gpu, char** /*arguments*/) {
+  constexpr std::size_t kCount = 300'000;
+  auto* const stream = gpu.stream();
+  const auto tensor = declare_sum("managed", kCount);
+  horo_op op = 0;
+  std::vector<float> ordinary(kCount);
+  const auto refuse = [&](void* memory, const std::string& kind) {
+    const auto given = in_place(gpu, tensor, memory, stream);
+    require(horo_submit_with(&given, &op) == HORO_INVALID_ARGUMENT, kind + " is not refused");
+    const std::string message = horo_last_error();
+    require(message.find(" is " + kind + ", not memory of device") != std::string::npos &&
+                message.find("HORO_MEMORY_HOST") != std::string::npos,
+            message);
+  };
+  refuse(ordinary.data(), "host memory");
+  refuse(gpu.allocate_pinned(kCount * sizeof(float)), "pinned host memory");
+  auto* const managed = static_cast<float*>(gpu.allocate_managed(kCount * sizeof(float)));
+  std::fill_n(managed, kCount, 1.0F);
+  const auto summed = in_place(gpu, tensor, managed, stream);
+  check(horo_submit_with(&summed, &op), "horo_submit_with");
+  check(horo_wait(op, -1), "horo_wait");
+  require(managed[0] == static_cast<float>(horo_size()) && managed[kCount - 1] == managed[0],
+          "another sum in managed memory");
+  const auto found = gpu.findings();
+  require(found.empty(), found);
+  return 0;
 }
 
 /// Rank 0 has joined: without any tensor in device memory, or after the first with `arguments[0]`
@@ -507,7 +548,8 @@ int main(int count, char** arguments) {
       {"hangs", hangs},
       {"either", either},
       {"times", horo::tests::times},
-      {"untimed", horo::tests::untimed}};
+      {"untimed", horo::tests::untimed},
+      {"memory_kinds", memory_kinds}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -150,6 +150,15 @@ ENTRY int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {
   return error;
 }
 
+ENTRY int cuMemAllocManaged(std::uint64_t* memory, std::size_t bytes, unsigned) {
+  int device = 0;
+  if (const int error = begin("cuMemAllocManaged", device); error != kSuccess) return error;
+  void* made = nullptr;
+  const int error = machine().allocate_managed(bytes, device, &made);
+  *memory = reinterpret_cast<std::uint64_t>(made);
+  return error;
+}
+
 ENTRY int cuMemFree_v2(std::uint64_t memory) {
   int device = 0;
   if (const int error = begin("cuMemFree", device); error != kSuccess) return error;
@@ -169,14 +178,17 @@ ENTRY int cuMemFreeHost(void* memory) {
 }
 
 ENTRY int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
-  const int device = machine().device_of(reinterpret_cast<void*>(pointer));  // NOLINT: an address
+  const auto* const address = reinterpret_cast<void*>(pointer);  // NOLINT: an address
+  const int device = machine().device_of(address);
   if (device < -1) return kInvalidValue;
   unsigned answer = 0;
   if (attribute == kMemoryType) {
     answer = device < 0 ? kHostType : kDeviceType;
   } else if (attribute == kDeviceOrdinal) {
     answer = static_cast<unsigned>(std::max(device, 0));
-  } else if (attribute != kIsManaged) {
+  } else if (attribute == kIsManaged) {
+    answer = machine().is_managed(address) ? 1 : 0;
+  } else {
     return kInvalidValue;
   }
   std::memcpy(value, &answer, sizeof answer);

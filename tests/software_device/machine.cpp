@@ -165,6 +165,13 @@ int Machine::allocate(std::uint64_t bytes, int device, void** memory) {
   return *memory == nullptr ? kOutOfMemory : kSuccess;
 }
 
+int Machine::allocate_managed(std::uint64_t bytes, int device, void** memory) {
+  const Lock lock(mutex_);
+  if (bytes == 0 || memory == nullptr) return kInvalidValue;
+  *memory = memory_.allocate_managed(bytes, device);
+  return *memory == nullptr ? kOutOfMemory : kSuccess;
+}
+
 int Machine::free(void* memory, bool pinned) {
   const Lock lock(mutex_);
   if (memory == nullptr) return kSuccess;
@@ -181,6 +188,12 @@ int Machine::device_of(const void* address) {
   const Lock lock(mutex_);
   const auto* const allocation = memory_.find(address);
   return allocation == nullptr || allocation->freed ? kUnknown : allocation->device;
+}
+
+bool Machine::is_managed(const void* address) {
+  const Lock lock(mutex_);
+  const auto* const allocation = memory_.find(address);
+  return allocation != nullptr && !allocation->freed && allocation->managed;
 }
 
 // -- Streams ------------------------------------------------------------------------------------

@@ -112,9 +112,12 @@ class Machine {
   std::size_t calls(std::string_view name);
 
   int allocate(std::uint64_t bytes, int device, void** memory);
+  /// Memory that the host can use as well.
+  int allocate_managed(std::uint64_t bytes, int device, void** memory);
   int free(void* memory, bool pinned);
   /// Device of the memory at an address, -1 if it is pinned, -2 if it is not known.
   int device_of(const void* address);
+  bool is_managed(const void* address);
 
   Stream* make_stream(int device);
   /// The default stream of a device for a null handle; null if there is no such stream.

@@ -62,12 +62,22 @@ std::byte* MemoryMap::allocate(std::uint64_t bytes, int device) {
   Allocation made{.bytes = bytes, .device = device};
   if (!(device < 0 ? map_once(made) : map_twice(made))) return nullptr;
   allocated_ += bytes;
-  return allocations_.insert_or_assign(made.address, std::move(made)).first->second.address;
+  return keep(std::move(made));
+}
+
+std::byte* MemoryMap::allocate_managed(std::uint64_t bytes, int device) {
+  Allocation made{.bytes = bytes, .device = device, .managed = true};
+  if (!map_once(made)) return nullptr;
+  allocated_ += bytes;
+  return keep(std::move(made));
 }
 
 std::byte* MemoryMap::import(int file, std::uint64_t bytes, int device) {
   Allocation made{.bytes = bytes, .device = device, .imported = true, .file = file};
-  if (!map_file(made)) return nullptr;
+  return map_file(made) ? keep(std::move(made)) : nullptr;
+}
+
+std::byte* MemoryMap::keep(Allocation made) {
   return allocations_.insert_or_assign(made.address, std::move(made)).first->second.address;
 }
 

@@ -34,7 +34,8 @@ struct Allocation {
   std::byte* address = nullptr;  ///< For callers.
   std::byte* alias = nullptr;    ///< For the device's threads; pinned memory: the same.
   std::uint64_t bytes = 0;
-  int device = -1;  ///< -1: pinned host memory.
+  int device = -1;       ///< -1: pinned host memory.
+  bool managed = false;  ///< The host may use it, too.
   bool freed = false;
   bool imported = false;  ///< Another process owns it.
   int file = -1;          ///< Its pages, for other processes.
@@ -46,6 +47,9 @@ class MemoryMap {
  public:
   /// Null when there is no memory.
   std::byte* allocate(std::uint64_t bytes, int device);
+
+  /// Memory of a device that the host can read and write. Null when there is no memory.
+  std::byte* allocate_managed(std::uint64_t bytes, int device);
 
   /// Memory of another process, whose pages are in an open file. Null when it cannot be mapped.
   std::byte* import(int file, std::uint64_t bytes, int device);
@@ -64,6 +68,8 @@ class MemoryMap {
   std::uint64_t allocated() const { return allocated_; }
 
  private:
+  std::byte* keep(Allocation made);
+
   std::map<const std::byte*, Allocation> allocations_;
   std::uint64_t allocated_ = 0;
 };

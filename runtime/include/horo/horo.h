@@ -397,7 +397,7 @@ typedef struct horo_submission {
   const int64_t* splits;
   size_t split_count;
   /* As declared. HORO_MEMORY_DEVICE: `in` and `out` are memory of the device number `device` in
-   * this process, and become valid and free when all work is done that is now on `stream`: a
+   * this process, or managed memory (cudaMallocManaged), and become valid and free when all work is done that is now on `stream`: a
    * CUstream or cudaStream_t; NULL: the device's default stream. No thread waits for it. A rank
    * uses one device in a process set. */
   horo_memory memory;

@@ -107,8 +107,8 @@ TEST_CASE("calls for one HIP device leave the thread its own device") {
   CHECK(current_device() == 0);
   first->leave();
   CHECK(current_device() == 1);
-  CHECK(horo::runtime::device_of(memory) == 0);
-  CHECK(horo::runtime::device_of(other) == 1);
+  CHECK(horo::runtime::owner_of(memory).device == 0);
+  CHECK(horo::runtime::owner_of(other).device == 1);
   first->free(memory);
   second->free(other);
   choose_device(0);
