@@ -9,6 +9,7 @@
 #include "runtime/backends/nccl/nccl_library.hpp"
 #include "runtime/backends/nccl/nccl_path.hpp"
 #include "runtime/capi/capi_support.hpp"
+#include "runtime/device/driver/driver_check.hpp"
 #include "runtime/device/driver/driver_device.hpp"
 
 namespace horo::runtime::capi {
@@ -21,19 +22,24 @@ DeviceRules& rules() {
   return *rules;
 }
 
+/// The library that goes with these devices.
+const nccl::Brand& brand_of(const cuda::DeviceApi& api) {
+  return &api == &cuda::kHip ? nccl::kRccl : nccl::kNccl;
+}
+
 /// The library that goes with the devices of this process.
 const nccl::Brand& brand() {
   const auto* const driver = cuda::loaded_driver();
-  return driver != nullptr && driver->api == &cuda::kHip ? nccl::kRccl : nccl::kNccl;
+  return brand_of(driver == nullptr ? cuda::kCuda : *driver->api);
 }
 
 /// Whether NCCL may move tensors of this process's devices. Fails: unavailable, unsupported.
-Status check_nccl(const DeviceRules& rules) {
+Status check_nccl(const DeviceRules& rules, const nccl::Brand& brand) {
   if (rules.wanted != GpuOperations::automatic && rules.wanted != GpuOperations::nccl) {
     return fail(Errc::unsupported,
                 "HORO_GPU_OPERATIONS names another way than nccl; set it to auto or nccl");
   }
-  HORO_TRY([[maybe_unused]] const auto* library, nccl::load(rules.nccl, brand()));
+  HORO_TRY([[maybe_unused]] const auto* library, nccl::load(rules.nccl, brand));
   return {};
 }
 
@@ -42,9 +48,9 @@ Status check_api(const cuda::DeviceApi& api, const DeviceRules& rules) {
   const bool open = cuda::loaded_driver() == nullptr && rules.driver == cuda::kAutomatic;
   if (const auto signs = cuda::look_at_host(); open && &cuda::choose_api(signs) != &api)
     return fail(Errc::unavailable, "{}", cuda::why_not_chosen(api, signs));
-  HORO_TRY(const auto* const driver, cuda::load_driver(rules.driver));
-  if (driver->api == &api) return {};
-  return fail(Errc::unavailable, "this process uses {}, not {}", driver->api->library, api.library);
+  HORO_TRY(const auto* const used, cuda::check_driver(rules.driver));
+  if (used == &api) return {};
+  return fail(Errc::unavailable, "this process uses {}, not {}", used->library, api.library);
 }
 
 Status check_support(std::string_view what) {
@@ -53,8 +59,8 @@ Status check_support(std::string_view what) {
   HORO_TRY(const auto rules, read_device_rules());
   if (what == "rocm") return check_api(cuda::kHip, rules);
   if (what == "cuda") return check_api(cuda::kCuda, rules);
-  HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(rules.driver));
-  return check_nccl(rules);
+  HORO_TRY(const auto* const api, cuda::check_driver(rules.driver));
+  return check_nccl(rules, brand_of(*api));
 }
 
 }  // namespace

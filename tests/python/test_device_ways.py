@@ -56,6 +56,30 @@ def test_a_device_that_is_reached():
     assert "reached True" in output and "warned" not in output
 
 
+def test_what_is_built_is_known_without_a_start_of_the_driver_in_this_process():
+    """A process that has started CUDA can fork no children that use it, such as data loaders."""
+    output = ran(
+        {"HORO_GPU_OPERATIONS": "auto"},
+        """
+        import ctypes, os
+        import horo.torch as horo
+        assert horo.cuda_built() and horo.nccl_built()
+        driver, count = ctypes.CDLL(os.environ["HORO_GPU_DRIVER"]), ctypes.c_int()
+        assert horo.cuda_built()  # the driver is loaded, and has not been started
+        assert driver.horo_software_device_calls(b"cuInit") == 0
+        assert driver.cuDeviceGetCount(ctypes.byref(count)) == 3  # CUDA_ERROR_NOT_INITIALIZED
+        child = os.fork()
+        if not child:
+            os._exit(driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)))
+        assert os.waitpid(child, 0)[1] == 0
+        assert driver.cuInit(0) == 0
+        assert horo.cuda_built()  # now it answers itself
+        print("all is well")
+        """,
+    )
+    assert "all is well" in output
+
+
 def test_nccl_is_not_used_when_another_way_is_named_or_it_is_not_there():
     assert "cuda True nccl False" in ran({"HORO_GPU_OPERATIONS": "staged"})
     output = ran({"HORO_GPU_OPERATIONS": "auto", "HORO_GPU_NCCL": "/nowhere/libnccl.so.2"})

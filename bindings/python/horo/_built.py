@@ -29,7 +29,8 @@ def gloo_built() -> bool:
 def nccl_built() -> int:
     """The number of NCCL's version (22703 is 2.27.3) if collectives of CUDA tensors may use NCCL here,
     else 0: there is no GPU or no NCCL, or HORO_GPU_OPERATIONS names another way. On AMD's GPUs it is
-    RCCL's version. It loads the GPU's driver and NCCL. Ranks that share a GPU do not use NCCL even so."""
+    RCCL's version. It loads NCCL, and starts CUDA's driver in a child process only, so that this one
+    may still fork. Ranks that share a GPU do not use NCCL even so."""
     if slow.horo_device_support(b"nccl"):
         return 0
     version = ctypes.c_int()
@@ -42,8 +43,8 @@ def nccl_built() -> int:
 
 def cuda_built() -> bool:
     """Whether collectives of CUDA tensors work in the GPU's memory here: CUDA's driver is there and
-    sees a GPU. It loads the driver. Where it is False, such tensors are copied through the host's
-    memory."""
+    sees a GPU. It does not start the driver in this process, which may still fork children that use
+    CUDA. Where it is False, such tensors are copied through the host's memory."""
     return not slow.horo_device_support(b"cuda")
 
 

@@ -194,9 +194,7 @@ const Driver* loaded_driver() {
   return loaded.load(std::memory_order_acquire);
 }
 
-Result<const Driver*> load_driver(const std::string& file) {
-  const MutexLock lock(loading);
-  if (const auto* const driver = loaded_driver(); driver != nullptr) return driver;
+Result<std::unique_ptr<Driver>> start_driver(const std::string& file) {
   HORO_TRY(const auto opened, file.empty() || file == kAutomatic ? open_chosen() : open_file(file));
   auto driver = std::make_unique<Driver>();
   driver->api = opened.api;
@@ -208,6 +206,13 @@ Result<const Driver*> load_driver(const std::string& file) {
                 opened.api->oldest);
   }
   HORO_TRY_STATUS(start(*driver));
+  return driver;
+}
+
+Result<const Driver*> load_driver(const std::string& file) {
+  const MutexLock lock(loading);
+  if (const auto* const driver = loaded_driver(); driver != nullptr) return driver;
+  HORO_TRY(auto driver, start_driver(file));
   ask_about_memory(driver->pointer_attribute);
   // The library is never unloaded, because it may have threads.
   loaded.store(driver.get(), std::memory_order_release);

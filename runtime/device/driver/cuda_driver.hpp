@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/result.hpp"
@@ -90,6 +91,10 @@ struct Driver {
 
 /// Stands for a file: that of the library which choose_api() names.
 inline constexpr const char* kAutomatic = "auto";
+
+/// Loads CUDA's driver or HIP's runtime from `file` and initialises it; load_driver() does so once.
+/// It takes no lock. Blocks and fails: as load_driver.
+Result<std::unique_ptr<Driver>> start_driver(const std::string& file);
 
 /// Loads CUDA's driver or HIP's runtime from `file` and initialises it, once per process: when one
 /// is loaded already, `file` does not matter. Thread: any. Blocks: while the driver starts, which

@@ -467,10 +467,12 @@ HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream
 /* Whether tensors in device memory move here: by any way for "cuda" (CUDA's driver) and "rocm"
  * (HIP's runtime), of which a process uses one, and by NCCL, or RCCL with HIP, for "nccl". It says
  * what this process has, and what HORO_GPU_OPERATIONS allows; which way a process set takes also
- * depends on its other ranks. Loads CUDA's driver or HIP's runtime and, for "nccl", NCCL or RCCL.
- * Thread: any. Blocks: while a driver starts. Fails: UNAVAILABLE (says what is missing),
- * UNSUPPORTED (HORO_GPU_OPERATIONS names another way), INVALID_ARGUMENT (another word, or the
- * knob's value). */
+ * depends on its other ranks. It does not start CUDA's driver, because the process could then fork
+ * no children that use CUDA: unless the driver runs in this process already, a child process asks
+ * it. A HIP runtime that the program has loaded is started. Loads NCCL or RCCL for "nccl". Thread:
+ * any. Blocks: while a driver starts. Fails: UNAVAILABLE (says what is missing), UNSUPPORTED
+ * (HORO_GPU_OPERATIONS names another way), INVALID_ARGUMENT (another word, or the knob's
+ * value). */
 HORO_API horo_status horo_device_support(const char* what);
 
 /* The result of a completed allgather, alltoall, join, or reducescatter without `out`: its address
