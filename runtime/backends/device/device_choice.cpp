@@ -2,8 +2,11 @@
 #include "runtime/backends/device/device_choice.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "base/deadline.hpp"
 #include "base/log.hpp"
@@ -136,27 +139,57 @@ void DeviceChoice::connect(OpenDevice& gpu) {
                       .start_timeout = options_.start_timeout,
                       .timeout = options_.timeout};
   stage_ = Stage::connecting;
+  connects_until_ = Deadline::in(SteadyClock::instance(), options_.start_timeout);
   thread_ = start_quiet_thread([connection = connection_] {
     connection->made = connection->path->connect(connection->set);
     connection->done.store(true, std::memory_order_release);
   });
 }
 
+bool DeviceChoice::has_connected() const {
+  return connection_->done.load(std::memory_order_acquire) ||
+         connects_until_.expired(SteadyClock::instance().now());
+}
+
+/// A library may wait without end for a rank that could not connect.
 Status DeviceChoice::agree(Backend& host) {
-  thread_.join();
-  failed_here_ =
-      connection_->made ? 0 : place_.ranks[static_cast<std::size_t>(place_.position)].value() + 1;
-  failed_ = failed_here_;
-  if (!connection_->made)
-    reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), connection_->made.error().message);
+  const auto name = paths_[next_]->name();
+  if (!connection_->done.load(std::memory_order_acquire)) {
+    verdict_ = Verdict::late;
+    thread_.detach();  // It owns all that it uses.
+  } else {
+    thread_.join();
+    verdict_ = connection_->made ? Verdict::connected : Verdict::failed;
+    if (!connection_->made)
+      reasons_ += fmt::format("; {}: {}", name, connection_->made.error().message);
+  }
   stage_ = Stage::agreeing;
+  verdicts_.assign(static_cast<std::size_t>(place_.size()), verdict_);
   if (place_.size() == 1) return {};
-  Bucket said{.like = {.kind = Kind::allreduce, .op = ReduceOp::max, .dtype = DType::i64},
-              .path = DataPath::staged,
-              .parts = {Part{.in = &failed_here_, .out = &failed_, .elements = 1}}};
+  Bucket said{
+      .like = {.kind = Kind::allgather, .dtype = DType::u8},
+      .path = DataPath::staged,
+      .parts = {Part{.in = &verdict_, .out = verdicts_.data(), .elements = 1, .row_elements = 1}},
+      .rows = std::vector<std::uint64_t>(verdicts_.size(), 1)};
   HORO_TRY_STATUS(host.start(std::move(said)));
   ticket_ = host.started();
   return {};
+}
+
+/// Empty: all members have connected.
+std::string DeviceChoice::disagreement() const {
+  std::vector<int> failed;
+  std::vector<int> late;
+  for (std::size_t p = 0; p < verdicts_.size(); ++p) {
+    if (verdicts_[p] == Verdict::connected) continue;
+    (verdicts_[p] == Verdict::late ? late : failed).push_back(place_.ranks[p].value());
+  }
+  std::string text;
+  if (!failed.empty()) text += fmt::format("ranks {} could not connect", fmt::join(failed, ", "));
+  if (late.empty()) return text;
+  const std::chrono::duration<double> limit = options_.start_timeout;
+  return text + fmt::format("{}ranks {} still waited for the others after {} s (start.timeout)",
+                            text.empty() ? "" : ", and ", fmt::join(late, ", "), limit.count());
 }
 
 void DeviceChoice::warn_of_shared_device() const {
@@ -171,6 +204,13 @@ void DeviceChoice::warn_of_shared_device() const {
             "rank, or start fewer ranks on the host",
             twins->first->rank, twins->second->rank, twins->second->device, twins->second->rank,
             twins->first->uuid);
+}
+
+void DeviceChoice::warn_of_late(const std::string& why) const {
+  const bool late = std::find(verdicts_.begin(), verdicts_.end(), Verdict::late) != verdicts_.end();
+  if (place_.position != 0 || !late) return;
+  log::warn("runtime", "tensors in device memory do not move by {}: {}", paths_[next_]->name(),
+            why);
 }
 
 void DeviceChoice::conclude() {
@@ -192,12 +232,16 @@ void DeviceChoice::conclude() {
 }
 
 void DeviceChoice::take_agreed() {
-  if (failed_ == 0) {
+  const auto why_not = disagreement();
+  if (why_not.empty()) {
     ways_.push_back({connection_->path, std::move(*connection_->made)});
-  } else if (failed_here_ == 0) {
-    reasons_ += fmt::format("; {}: rank {} could not connect", paths_[next_]->name(), failed_ - 1);
+  } else {
+    reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), why_not);
+    warn_of_late(why_not);
+    // In good order it would wait for members that have not connected.
+    if (verdict_ == Verdict::connected) (*connection_->made)->abort();
   }
-  connection_->made = fail(Errc::cancelled, "not connected");
+  connection_.reset();
   ++next_;
   stage_ = Stage::trying;
 }
@@ -214,8 +258,7 @@ Result<bool> DeviceChoice::advance(Backend& host, OpenDevice* gpu) {
   }
   if (stage_ == Stage::telling && said(host)) stage_ = Stage::trying;
   if (stage_ == Stage::trying) try_next(gpu);
-  if (stage_ == Stage::connecting && connection_->done.load(std::memory_order_acquire))
-    HORO_TRY_STATUS(agree(host));
+  if (stage_ == Stage::connecting && has_connected()) HORO_TRY_STATUS(agree(host));
   if (stage_ == Stage::agreeing && said(host)) {
     take_agreed();
     try_next(gpu);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "runtime/backends/device/device_options.hpp"
 #include "runtime/bucket/backend.hpp"
 
@@ -63,6 +64,9 @@ class DeviceChoice {
 
   enum class Stage : std::uint8_t { start, telling, trying, connecting, agreeing, chosen };
 
+  /// How a member's connecting has ended, as it travels.
+  enum class Verdict : std::uint8_t { connected, failed, late };
+
   /// One member's facts about one path, as they travel.
   struct ToldPath {
     std::uint16_t offer_length;
@@ -101,9 +105,13 @@ class DeviceChoice {
   std::string why_not(std::size_t path) const;
   void try_next(OpenDevice* gpu);
   void connect(OpenDevice& gpu);
+  /// The thread that connects has ended, or has no more time.
+  bool has_connected() const;
   Status agree(Backend& host);
+  std::string disagreement() const;
   void take_agreed();
   void warn_of_shared_device() const;
+  void warn_of_late(const std::string& why) const;
   void conclude();
 
   bool said(const Backend& host) const { return place_.size() == 1 || ticket_ <= host.completed(); }
@@ -119,9 +127,10 @@ class DeviceChoice {
   std::uint64_t ticket_ = 0;
   std::shared_ptr<Connection> connection_;
   std::thread thread_;
-  std::int64_t failed_here_ = 0;
-  std::int64_t failed_ = 0;
-  std::vector<Way> ways_;  ///< The best for small buckets first.
+  Deadline connects_until_ = Deadline::never();
+  Verdict verdict_ = Verdict::connected;
+  std::vector<Verdict> verdicts_;  ///< By position.
+  std::vector<Way> ways_;          ///< The best for small buckets first.
   Status refused_;
 };
 
