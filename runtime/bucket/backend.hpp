@@ -28,6 +28,9 @@ struct DeviceOutcome {
   EventHandle finished = nullptr;
   /// `finished` is recorded: a stream that waits for it comes after the bucket.
   bool launched = false;
+  /// Set by an abort: `finished` is recorded behind the work that the device still has for the
+  /// bucket, and that work will end.
+  bool abandoned = false;
   /// The results are not valid, on this rank at least; the set goes on.
   Status error;
   /// The backend adds, before the bucket completes, when the device worked for it. Null: no
@@ -121,7 +124,7 @@ class Backend {
   /// until abort(). Fails: peer_lost, io, out_of_memory, protocol.
   virtual Status health() const = 0;
   /// Drops all buckets. Returns, after a bounded time, when no thread of this process touches any
-  /// buffer.
+  /// buffer. A device that is busy may still do so, before DeviceOutcome::finished.
   virtual void abort() = 0;
 };
 

@@ -117,14 +117,16 @@ void put(Session& session, Operation& operation) {
 
 namespace {
 
-/// Work on `stream` comes behind the operation. Fails: with the operation's error, if it has ended;
-/// io.
+/// Work on `stream` comes behind the operation, also behind what a device still does for one that
+/// has failed. Fails: with the operation's error, if it has ended; io.
 Status order(Operation& operation, StreamHandle stream) {
-  if (operation.done() && operation.status() != Errc::ok) return Failure(operation.error());
   auto& use = operation.on_device;
   use.reader = stream;
-  if (use.finished == nullptr) return {};
-  auto waits = use.gpu->device().wait(stream, use.finished.get());
+  const bool failed = operation.done() && operation.status() != Errc::ok;
+  const auto& last = failed ? use.abandoned : use.finished;
+  Status waits;
+  if (last != nullptr) waits = use.gpu->device().wait(stream, last.get());
+  if (failed) return Failure(operation.error());
   if (!waits) return Failure(use.gpu->named(waits.error()));
   return {};
 }

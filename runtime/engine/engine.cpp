@@ -38,6 +38,11 @@ Engine::Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend
       transfers_(make_transfers(board, claims_, *agreement_, *backend_, spanning)),
       runner_(board, operations, claims_, *agreement_, *transfers_, *backend_) {}
 
+/// The backend writes into the entries' outcomes as long as it has their buckets.
+Engine::~Engine() {
+  if (runner_.uses_device()) abort();
+}
+
 bool Engine::progress() {
   bool moved = agreement_->advance();
   moved = begin_entries() || moved;

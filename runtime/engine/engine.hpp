@@ -29,6 +29,9 @@ class Engine {
   /// `spanning`: for a set with members on other hosts. The board and the operations outlive this.
   Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
          std::optional<SpanningSet> spanning = std::nullopt);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// Does what can be done now, a bounded piece; true when anything moved.
   bool progress();

@@ -260,7 +260,18 @@ std::uint64_t EntryRunner::bytes_in_flight() const {
   return sum;
 }
 
+void EntryRunner::keep_ends() const {
+  for (const auto& entry : started_) {
+    if (entry.device == nullptr || !entry.device->outcome.abandoned) continue;
+    for (const auto id : entry.ids) {
+      if (auto* const operation = claims_.operation_of(id); operation != nullptr)
+        operation->on_device.abandoned = entry.device->finished;
+    }
+  }
+}
+
 void EntryRunner::abort() {
+  keep_ends();
   started_.clear();
   on_device_ = 0;
   transfers_.abort();

@@ -77,7 +77,11 @@ class EntryRunner {
   /// As Engine::observe.
   void observe(EntryObserver* observer) { observer_ = observer; }
 
-  /// Drops all entries that are begun.
+  /// Entries in device memory are begun and not done.
+  bool uses_device() const { return on_device_ != 0; }
+
+  /// Drops all entries that are begun. Comes after the backend's abort: streams that wait for their
+  /// operations come behind what devices still do for them.
   void abort();
 
   const EngineCounters& counters() const { return counters_; }
@@ -115,6 +119,7 @@ class EntryRunner {
   static Error end_of(const OnDevice& device, const Operation* operation);
   void finish_first();
   void end_after_departure();
+  void keep_ends() const;
   void count(const Bucket& bucket);
   void publish_activity();
 

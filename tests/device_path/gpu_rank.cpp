@@ -316,17 +316,29 @@ int overlap(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
-/// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are
-/// busy with work that never ends: `arguments[0]` is "device" or "nccl".
-int loss(const Gpu& gpu, char** arguments) {
-  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
-  auto* const stream = gpu.stream();
-  // The barriers are apart from the operation, which they would wait for.
+/// Sets of rank 1 and one other rank each, whose barriers do not wait for operations of the world.
+std::vector<horo_set> pairs_with_rank_1() {
   std::vector<horo_set> pairs;
   for (const int other : {0, 2}) {
     const std::array<int, 2> ranks = {other, 1};
     check(horo_add_process_set(ranks.data(), 2, &pairs.emplace_back()), "horo_add_process_set");
   }
+  return pairs;
+}
+
+/// Rank 1 returns after both others have called it.
+void meet(const std::vector<horo_set>& pairs) {
+  for (const auto pair : pairs) {
+    if (horo_process_set_rank(pair) >= 0) barrier(pair);
+  }
+}
+
+/// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are
+/// busy with work that never ends: `arguments[0]` is "device" or "nccl".
+int loss(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const auto pairs = pairs_with_rank_1();
   const DrawnOp op{.number = 1, .rows = 300'000};
   RunningOp(gpu, op, sets[0], stream, "before").finish(false);
   if (std::string(arguments[0]) == "nccl") {
@@ -335,12 +347,38 @@ int loss(const Gpu& gpu, char** arguments) {
     gpu.plan(devices() + "hang=1");
   }
   RunningOp waiting(gpu, op, sets[0], stream, "waiting");
-  for (const auto pair : pairs) {
-    if (horo_process_set_rank(pair) >= 0) barrier(pair);
-  }
+  meet(pairs);
   if (horo_rank() == 1) std::_Exit(3);
   const auto status = waiting.end();
   require(status == HORO_PEER_LOST, std::string("ended with ") + horo_status_name(status));
+  leave("was told");
+}
+
+/// Rank 1 dies while the devices of the others are busy. A stream that has waited for the operation
+/// may use the tensor again, although the device still has work for it.
+int busy_loss(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  const auto pairs = pairs_with_rank_1();
+  auto* const stream = gpu.stream();
+  auto* const other = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000, .in_place = true};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  std::atomic<bool> open{false};
+  if (horo_rank() != 1) gpu.gate(stream, open);
+  RunningOp late(gpu, op, sets[0], stream, "late");
+  const auto handle = late.handle();
+  // Behind the gate are the rank's copy and event; the rest is the runtime's.
+  while (horo_rank() != 1 && gpu.pending() <= 3) static_cast<void>(horo_poll(handle));
+  meet(pairs);
+  if (horo_rank() == 1) std::_Exit(3);
+  static_cast<void>(horo_await(handle, -1));
+  require(horo_wait_stream(&handle, 1, other, -1) == HORO_PEER_LOST, "another status");
+  gpu.put(late.input(), std::vector<std::uint8_t>(100), other);
+  open = true;
+  open.notify_all();
+  gpu.synchronize(other);
+  const auto found = gpu.findings();
+  require(found.empty(), found);
   leave("was told");
 }
 
@@ -501,8 +539,7 @@ int memory_kinds(const Gpu& gpu, char** /*arguments*/) {
   check(horo_wait(op, -1), "horo_wait");
   require(managed[0] == static_cast<float>(horo_size()) && managed[kCount - 1] == managed[0],
           "another sum in managed memory");
-  const auto found = gpu.findings();
-  require(found.empty(), found);
+  require(gpu.findings().empty(), gpu.findings());
   return 0;
 }
 
@@ -549,7 +586,8 @@ int main(int count, char** arguments) {
       {"either", either},
       {"times", horo::tests::times},
       {"untimed", horo::tests::untimed},
-      {"memory_kinds", memory_kinds}};
+      {"memory_kinds", memory_kinds},
+      {"busy_loss", busy_loss}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -26,6 +26,7 @@ SoftwareDevice::SoftwareDevice(const std::string& plan) {
   find(findings_, "horo_software_device_findings");
   find(pending_, "horo_software_device_pending");
   find(allocated_, "horo_software_device_allocated");
+  find(launch_, "horo_software_device_launch");
   this->plan(plan);
   setenv("HORO_GPU_KERNELS", HORO_TEST_SOFTWARE_KERNELS, 1);
   const auto loaded = runtime::cuda::load_driver(path());
@@ -41,6 +42,15 @@ std::string SoftwareDevice::findings() const {
   std::string text(findings_(nullptr, 0) * 400 + 1, '\0');
   findings_(text.data(), text.size());
   return text.c_str();
+}
+
+void SoftwareDevice::gate(runtime::Device& device, runtime::StreamHandle stream,
+                          std::atomic<bool>& open) const {
+  const runtime::EnteredDevice entered(device);
+  const auto wait = [](void* argument, int) {
+    static_cast<std::atomic<bool>*>(argument)->wait(false);
+  };
+  HORO_CHECK(launch_(stream, nullptr, 0, wait, &open) == 0);
 }
 
 std::unique_ptr<runtime::Device> SoftwareDevice::open(int index) const {

@@ -3,12 +3,14 @@
 // functions.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/device/device.hpp"
 #include "runtime/device/driver/cuda_driver.hpp"
+#include "tests/software_device/software_device.h"
 
 namespace horo::tests {
 
@@ -28,6 +30,9 @@ class SoftwareDevice {
 
   std::size_t pending() const { return pending_(); }
 
+  /// The stream waits here until `open` is true, which outlives the wait.
+  void gate(runtime::Device& device, runtime::StreamHandle stream, std::atomic<bool>& open) const;
+
   std::size_t allocated() const { return allocated_(); }
 
   const runtime::cuda::Driver& driver() const { return *driver_; }
@@ -40,6 +45,8 @@ class SoftwareDevice {
   int (*plan_)(const char*) = nullptr;
   std::size_t (*findings_)(char*, std::size_t) = nullptr;
   std::size_t (*pending_)() = nullptr;
+  int (*launch_)(void*, horo_software_device_span*, std::size_t, void (*)(void*, int),
+                 void*) = nullptr;
   std::size_t (*allocated_)() = nullptr;
 };
 

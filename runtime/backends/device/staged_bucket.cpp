@@ -333,7 +333,23 @@ bool StagedBucket::abandon() {
   return all;
 }
 
+/// Behind the copies in both directions.
+void StagedBucket::mark_end() {
+  auto* const outcome = bucket_.outcome;
+  if (outcome == nullptr || outcome->finished == nullptr || lane_.gpu() == nullptr) return;
+  auto& device = lane_.gpu()->device();
+  if (outcome->launched) {
+    outcome->abandoned = true;
+    return;
+  }
+  auto marked = device.record(outcome->finished, lane_.to_host());
+  if (marked) marked = device.wait(lane_.to_device(), outcome->finished);
+  if (marked) marked = device.record(outcome->finished, lane_.to_device());
+  outcome->abandoned = marked.has_value();
+}
+
 void StagedBucket::forget() {
+  mark_end();
   for (auto& piece : pieces_) give_back(piece);
 }
 

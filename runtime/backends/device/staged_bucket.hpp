@@ -45,7 +45,8 @@ class StagedBucket {
   /// Gives the memory back that the device has left; true when that is all. Nothing else follows.
   bool abandon();
 
-  /// Memory that the device may still use is never freed.
+  /// Memory that the device may still use is never freed. What the device still does comes before
+  /// DeviceOutcome::finished.
   void forget();
 
  private:
@@ -74,6 +75,7 @@ class StagedBucket {
   Status tell(Backend& host);
   void learn();
   void launch();
+  void mark_end();
   void give_back(Piece& piece);
   void note(const Error& error);
 

@@ -41,7 +41,7 @@ Result<std::unique_ptr<Backend>> IpcBackend::make(Parts parts) {
 
 IpcBackend::~IpcBackend() {
   leave();
-  abort();
+  drain();
   parts_.device->destroy_stream(stream_);
 }
 
@@ -225,7 +225,32 @@ void IpcBackend::leave() {
   }
 }
 
+/// A device drops the work of a process when that has ended.
+bool IpcBackend::waits_for_ended() const {
+  return std::any_of(parts_.ranks.begin(), parts_.ranks.end(), [this](const auto& rank) {
+    if (!rank->ended()) return false;
+    for (std::size_t slot = 0; slot < ipc::kSlots; ++slot) {
+      for (const auto event : {rank->packed_event(slot), rank->reduced_event(slot)}) {
+        const auto done = parts_.device->done(event);
+        if (!done || !*done) return true;
+      }
+    }
+    return false;
+  });
+}
+
 void IpcBackend::abort() {
+  const bool never_ends = waits_for_ended();
+  for (const auto& flight : flights_) {
+    auto* const outcome = flight->bucket.outcome;
+    if (outcome == nullptr || outcome->finished == nullptr || never_ends) continue;
+    outcome->abandoned =
+        outcome->launched || parts_.device->record(outcome->finished, stream_).has_value();
+  }
+  drain();
+}
+
+void IpcBackend::drain() {
   if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");
   pieces_.clear();
   const auto last = parts_.device->make_event();

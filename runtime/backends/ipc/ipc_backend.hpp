@@ -59,7 +59,8 @@ class IpcBackend final : public Backend {
 
   Status health() const override { return health_; }
 
-  /// Blocks: briefly, until the device has left the buffers.
+  /// Blocks: briefly, until the device has left the buffers. One that is busy may use them until
+  /// DeviceOutcome::finished.
   void abort() override;
 
  private:
@@ -95,6 +96,9 @@ class IpcBackend final : public Backend {
   Status watch(bool moved);
   bool has_read(const ipc::Slots& rank) const;
   void leave();
+  /// Work on the stream waits for an event that will never come.
+  bool waits_for_ended() const;
+  void drain();
 
   Parts parts_;
   const SharedDevice shared_;

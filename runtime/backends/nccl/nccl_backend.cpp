@@ -75,7 +75,7 @@ NcclBackend::~NcclBackend() {
       if (lane.comm != nullptr) nccl_.comm_destroy(std::exchange(lane.comm, nullptr));
     }
   }
-  abort();
+  drain();
   free_retired();
   for (const auto& lane : lanes_) {
     if (lane.fusion != nullptr && flights_.empty()) device_->free(lane.fusion);
@@ -106,10 +106,11 @@ Status NcclBackend::check(const Bucket& bucket) const {
 
 Status NcclBackend::start(Bucket bucket) {
   HORO_TRY_STATUS(check(bucket));
-  Flight flight{.event = {}, .outcome = bucket.outcome, .timer = {}};
+  Flight flight{.event = {}, .outcome = bucket.outcome, .stream = nullptr, .timer = {}};
   HORO_TRY(flight.event, gpu_.event());
   const auto turn = static_cast<std::size_t>(started_ % lanes_.size());
   auto& lane = lanes_[turn];
+  flight.stream = lane.stream;
   lane.timer = timer_of(gpu_, bucket.outcome);
   auto status = enqueue(lane, bucket);
   flight.timer = std::exchange(lane.timer, {});
@@ -326,6 +327,16 @@ Status NcclBackend::watch() const {
 }
 
 void NcclBackend::abort() {
+  for (auto& flight : flights_) {
+    auto* const outcome = std::exchange(flight.outcome, nullptr);
+    if (outcome == nullptr || outcome->finished == nullptr) continue;
+    outcome->abandoned =
+        outcome->launched || device_->record(outcome->finished, flight.stream).has_value();
+  }
+  drain();
+}
+
+void NcclBackend::drain() {
   const EnteredDevice entered(*device_);
   for (auto& lane : lanes_) {
     if (lane.comm != nullptr) nccl_.comm_abort(std::exchange(lane.comm, nullptr));

@@ -71,7 +71,8 @@ class NcclBackend final : public Backend {
   /// A bucket whose work is on a stream.
   struct Flight {
     SharedEvent event;
-    DeviceOutcome* outcome = nullptr;
+    DeviceOutcome* outcome = nullptr;  ///< Null after an abort.
+    StreamHandle stream = nullptr;
     PhaseTimer timer;
   };
 
@@ -87,6 +88,7 @@ class NcclBackend final : public Backend {
   /// out_of_memory.
   Result<void*> fusion_memory(Lane& lane, std::uint64_t bytes);
   void free_retired();
+  void drain();
   Status in_group(Lane& lane, const Bucket& bucket) const;
   Status move_part(const Lane& lane, const Bucket& bucket, std::size_t part) const;
   Status move_alltoall(const Lane& lane, const Bucket& bucket, std::size_t part) const;

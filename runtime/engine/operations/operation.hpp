@@ -32,7 +32,9 @@ struct DeviceUse {
   OpenDevice* gpu = nullptr;  ///< Null: it is in host memory.
   SharedEvent ready;          ///< The input is valid behind it.
   SharedEvent finished;       ///< Valid once launched: behind the operation's last work.
-  SharedResult result;        ///< Holds `Operation::result`; null: the operation owns none.
+  /// Valid once done with an error: behind what the device still does for it. Null: nothing.
+  SharedEvent abandoned;
+  SharedResult result;  ///< Holds `Operation::result`; null: the operation owns none.
   std::optional<StreamHandle> reader;  ///< The stream that waits for it last.
   Status error;                        ///< The result has no memory.
 };

@@ -397,9 +397,9 @@ typedef struct horo_submission {
   const int64_t* splits;
   size_t split_count;
   /* As declared. HORO_MEMORY_DEVICE: `in` and `out` are memory of the device number `device` in
-   * this process, or managed memory (cudaMallocManaged), and become valid and free when all work is done that is now on `stream`: a
-   * CUstream or cudaStream_t; NULL: the device's default stream. No thread waits for it. A rank
-   * uses one device in a process set. */
+   * this process, or managed memory (cudaMallocManaged), and become valid and free when all work is
+   * done that is now on `stream`: a CUstream or cudaStream_t; NULL: the device's default stream. No
+   * thread waits for it. A rank uses one device in a process set. */
   horo_memory memory;
   int device;
   void* stream;
@@ -433,7 +433,8 @@ HORO_API horo_status horo_poll(horo_op op);
 
 /* Waits until the operation completes and releases it, unless the wait timed out (IN_PROGRESS) or
  * the operation owns a result, see horo_result. Afterwards the caller may use the buffers again,
- * also when the operation failed. Units: milliseconds; less than 0: no limit. Thread: any; one
+ * also when the operation failed; device memory of one that failed only on a stream that has waited
+ * for it by horo_wait_stream. Units: milliseconds; less than 0: no limit. Thread: any; one
  * thread waits for an operation. Blocks: until it completes, at most `timeout_ms`; not for a dead
  * peer. Fails: MISMATCH (ranks disagree; the message has both values), PEER_LOST, SHUT_DOWN,
  * PROTOCOL (a peer sent invalid data), NOT_FOUND (released, or never there). */
@@ -457,7 +458,9 @@ HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeou
  * them and their last work has been handed to the device; with HORO_GPU_ASYNC_COMPLETION=0, until
  * they are complete. Nothing is released, and buffers belong
  * to the runtime until horo_poll or horo_wait says that the operation is complete. An error of the
- * device that comes later is the operation's, and says which device of which host. For operations
+ * device that comes later is the operation's, and says which device of which host. After the loss
+ * of a rank, a busy device may still have work for an operation that has failed: the stream comes
+ * behind that, too, and may use the buffers again. For operations
  * on host memory it is horo_await. Units: milliseconds; less than 0: no limit. Memory: `stream`
  * belongs to the caller; NULL: the default stream. Thread: any; one thread waits for an operation.
  * Blocks: see above; not for a dead peer. Fails: as horo_await, and IO (the device). */

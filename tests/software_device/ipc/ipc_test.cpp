@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -30,6 +32,7 @@ constexpr int kMost = 4;
 /// Memory that the processes of a test share.
 struct Meeting {
   std::atomic<int> arrived{0};
+  std::atomic<pid_t> process{0};  ///< The rank that a test kills.
   char offers[kMost][kMostOffer];
   std::size_t offered[kMost];
 
@@ -242,6 +245,78 @@ TEST_CASE("a peer that is killed ends the others' buckets after the timeout, and
         _exit(0);
       },
       std::chrono::milliseconds(200));
+  CHECK(ends == std::vector<int>{0, -SIGKILL});
+}
+
+namespace {
+
+/// A bucket whose tensor becomes ready when a gate opens.
+struct GatedBucket {
+  explicit GatedBucket(RankProcess& rank)
+      : device(*rank.device), memory(*device.allocate(400)), ready(*device.make_event()) {
+    outcome.finished = *device.make_event();
+    rank.software->gate(device, rank.stream, open);
+    need(device.record(ready, rank.stream).has_value(), "a record");
+    Bucket bucket{.like = {.dtype = DType::f32}, .device = 0, .outcome = &outcome};
+    bucket.parts.push_back({.in = memory, .out = memory, .elements = 100, .ready = ready});
+    need(rank.backend->start(std::move(bucket)).has_value(), "a start");
+  }
+
+  Device& device;
+  void* const memory;
+  const EventHandle ready;
+  DeviceOutcome outcome;
+  std::atomic<bool> open{false};
+};
+
+/// Blocks: until the process has ended, though nobody has waited for it.
+void await_end(pid_t process) {
+  pollfd ends{
+      .fd = static_cast<int>(syscall(SYS_pidfd_open, process, 0)), .events = POLLIN, .revents = 0};
+  while (poll(&ends, 1, -1) != 1) {
+  }
+}
+
+}  // namespace
+
+TEST_CASE("after an abort a stream can wait for what a busy device still does for a bucket") {
+  const auto ends = run_ranks(
+      2, "",
+      [](RankProcess& rank) {
+        if (rank.position == 1) raise(SIGKILL);
+        GatedBucket gated(rank);
+        finish(rank);
+        rank.backend->abort();
+        need(gated.outcome.abandoned, "an event behind the last work");
+        auto* const other = *rank.device->make_stream();
+        need(rank.device->wait(other, gated.outcome.finished).has_value(), "a wait");
+        put(*rank.device, gated.memory, Content(400), other);
+        gated.open = true;
+        gated.open.notify_all();
+        static_cast<void>(fetch(*rank.device, gated.memory, 400, other));
+        need(rank.software->findings().empty(), "no findings");
+        _exit(0);
+      },
+      std::chrono::milliseconds(200));
+  CHECK(ends == std::vector<int>{0, -SIGKILL});
+}
+
+TEST_CASE("no stream waits for work that waits for the event of a process that has ended") {
+  const auto ends = run_ranks(2, "", [](RankProcess& rank) {
+    GatedBucket gated(rank);
+    if (rank.position == 1) {
+      rank.meeting->process = getpid();
+      static_cast<void>(rank.backend->progress());  // It packs, behind its gate.
+      raise(SIGKILL);
+    }
+    while (!gated.outcome.launched) static_cast<void>(rank.backend->progress());
+    await_end(rank.meeting->process);
+    rank.backend->abort();
+    need(!gated.outcome.abandoned, "nothing to wait for");
+    gated.open = true;
+    gated.open.notify_all();
+    _exit(0);
+  });
   CHECK(ends == std::vector<int>{0, -SIGKILL});
 }
 

@@ -31,7 +31,10 @@ class _WaitedPlace(Place):
     __slots__ = ()
 
     def wait(self, handle: int) -> int:
-        return _handles.wait(handle)
+        status = _handles.wait(handle)
+        if status:  # a busy device may still have work for it, which comes before the library's
+            status = _handles.wait_stream(handle, self.submitted)
+        return status
 
     def leave(self, handle: int, *memory: Any) -> None:
         del memory
