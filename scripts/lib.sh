@@ -19,22 +19,38 @@ die() {
   exit 1
 }
 
-# step NAME WORDS COMMAND...: runs COMMAND with its output in build/logs/NAME.log and prints one line with its time; on
-# failure also the end of the log. Returns the command's status.
+# step NAME WORDS COMMAND...: runs COMMAND with its output in build/logs/NAME.log and prints one line with its time and how
+# many cores of the machine were busy meanwhile; on failure also the end of the log. Returns the command's status.
 step() {
-  local words=$2 log=$logs/$1.log mark=${EPOCHREALTIME//[.,]/} rc=0
+  local words=$2 log=$logs/$1.log mark=${EPOCHREALTIME//[.,]/} used rc=0
   shift 2
   mkdir -p "$logs"
   printf '  %-62s' "$words"
+  used=$(busy_us)
   "$@" >"$log" 2>&1 </dev/null || rc=$?
+  printf '%7s s %5s cores busy' "$(seconds_since "$mark")" "$(busy_cores_since "$mark" "$used")"
   if [ $rc -eq 0 ]; then
-    printf '%7s s\n' "$(seconds_since "$mark")"
+    echo
   else
-    printf '%7s s  FAILED (exit %d)\n' "$(seconds_since "$mark")" "$rc"
+    printf '  FAILED (exit %d)\n' "$rc"
     tail -n "${HORO_TAIL:-40}" "$log" | sed 's/^/    | /'
     echo "    whole log: ${log#"$root"/}"
   fi
   return $rc
+}
+
+# The time in microseconds that the cores of this machine have been busy since it started.
+busy_us() {
+  local user nice system irq softirq
+  read -r _ user nice system _ _ irq softirq _ </proc/stat
+  echo $(((user + nice + system + irq + softirq) * 10000))
+}
+
+# How many cores were busy on average since time $1 in microseconds, when busy_us was $2.
+busy_cores_since() {
+  local now=${EPOCHREALTIME//[.,]/} tenths
+  tenths=$((10 * ($(busy_us) - $2) / (now > $1 ? now - $1 : 1)))
+  echo "$((tenths / 10)).$((tenths % 10))"
 }
 
 # Runs a command as root: directly, or through sudo.
