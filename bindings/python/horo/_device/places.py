@@ -25,8 +25,17 @@ IN_DEVICE = "device"  # the last item of the signature of a name whose tensor is
 class Kind:
     """One type of device of one framework."""
 
-    __slots__ = ("name", "stream", "note_use", "alias", "follow", "places", "library")
-    __slots__ += ("_streams", "_usable")
+    __slots__ = (
+        "_streams",
+        "_usable",
+        "alias",
+        "follow",
+        "library",
+        "name",
+        "note_use",
+        "places",
+        "stream",
+    )
 
     def __init__(
         self,
