@@ -109,7 +109,7 @@ void Cutter::take_ready() {
   auto head = first;
   auto count = pending_count();
   while (count < capacity) {
-    const auto id = ready_.take_at(head);
+    const auto id = ready_.at(head);
     if (!id) break;
     ++head;
     region_.tables().pending[count++] = inspect(*id);

@@ -32,7 +32,7 @@ class EntryLog {
 
   /// Entries that some attached member has not done. Thread: any.
   std::uint64_t in_flight() const {
-    const auto tail = region_.body().tail.load(std::memory_order_relaxed);
+    const auto tail = published();
     return tail - region_.least_cursor(tail);
   }
 

@@ -57,7 +57,7 @@ void LeaderPort::take_ready(std::vector<TensorId>& out) {
   const auto& signatures = directory_.signatures();
   const auto first = ready_.head();
   auto head = first;
-  while (const auto id = ready_.take_at(head)) {
+  while (const auto id = ready_.at(head)) {
     ++head;
     region_.tensor(*id).signature.store(signatures.number(*id, marks_.first_marked(*id)),
                                         std::memory_order_release);

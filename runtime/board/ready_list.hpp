@@ -12,7 +12,7 @@ namespace horo::runtime {
 
 /// Owns the order in which tensors became ready. Any thread adds; one at a time takes: the holder
 /// of the combiner word or, where a set has members on other hosts, their leader. Thread: any,
-/// except take_at() and release().
+/// except release().
 class ReadyList {
  public:
   explicit ReadyList(const SetRegion& region) : region_(region) {}
@@ -68,19 +68,21 @@ class ReadyList {
   /// Place of the oldest tensor.
   std::uint64_t head() const { return region_.body().ready_head.load(std::memory_order_relaxed); }
 
-  /// Takes the tensor at place `at`, counted on from head(); none: the list ends there.
-  std::optional<TensorId> take_at(std::uint64_t at) {
-    const auto value = cell(at).load(std::memory_order_acquire);
+  /// The tensor at `place`, counted on from head(); none: the list ends there.
+  std::optional<TensorId> at(std::uint64_t place) const {
+    if (place - head() >= region_.params().capacity) return std::nullopt;
+    const auto value = cell(place).load(std::memory_order_acquire);
     if (value == 0 || value > region_.params().capacity) return std::nullopt;
-    cell(at).store(0, std::memory_order_relaxed);
     return TensorId{value - 1};
   }
 
-  /// The tensors before place `head` are taken. has_ready() must be true by other means if one of
+  /// The tensors before place `end` are taken. has_ready() must be true by other means if one of
   /// them is in no entry yet.
-  void release(std::uint64_t head) {
+  void release(std::uint64_t end) {
     auto& body = region_.body();
-    body.ready_head.store(head, std::memory_order_seq_cst);
+    for (auto place = head(); place != end; ++place)
+      cell(place).store(0, std::memory_order_relaxed);
+    body.ready_head.store(end, std::memory_order_seq_cst);
     body.ready_bytes.store(0, std::memory_order_relaxed);
     body.first_ready.store(0, std::memory_order_relaxed);
   }

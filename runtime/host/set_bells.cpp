@@ -15,9 +15,10 @@ int SetBells::wake(std::uint32_t what, Self self) const {
   int woken = 0;
   for (int m = 0; m < region_.local_size(); ++m) {
     const auto rank = region_.local_rank(m);
-    // Only the rank's own thread is spared: a caller that drives and sleeps must hear of it.
+    // Only the rank's own thread is spared: a caller that drives and sleeps must hear of it, and so
+    // must callbacks and callers that another thread of the rank has begun to wait with meanwhile.
     const bool spared = self == Self::spared && m == region_.me();
-    const auto soon = [&] { return !spared && runs_soon(m); };
+    const auto soon = [&] { return spared ? waker.needs_own_thread(rank) : runs_soon(m); };
     woken += waker.wake(rank, what, soon) ? 1 : 0;
   }
   return woken;

@@ -55,14 +55,14 @@ bool ProgressDriver::needs_driver() const {
 }
 
 void ProgressDriver::return_token() {
-  // The callbacks and callers of this rank that wait for ready tensors without a driver look no
-  // more before an entry is published.
-  if (host_.waker().needs_own_thread()) count_wakes(sets_.wake_laggards());
-  race_point();
   // A peer that published while the driver was awake did not ring, and a caller that waits here
   // found the token taken.
   if (token_.give_back() && (needs_driver() || token_.has_sleeping_applicant()))
     host_.waker().ring_own();
+  race_point();
+  // A tensor that is ready but finds no room gets into the log by nobody else. Now a thread of this
+  // rank that begins to wait for it either is seen to find no driver, or has made it ready itself.
+  count_wakes(sets_.wake_laggards(SetBells::For::room));
 }
 
 Duration ProgressDriver::longest_sleep(bool inside, const Deadline& deadline) const {
@@ -80,7 +80,7 @@ void ProgressDriver::sleep(Sleeper who, const Deadline& deadline) {
   const bool slept = host_.waker().sleep_as_driver(who, inside, [&]() -> Duration {
     const auto limit = longest_sleep(inside, deadline);
     race_point();
-    count_wakes(sets_.wake_laggards());
+    count_wakes(sets_.wake_laggards(SetBells::For::shares));
     const bool wanted = token_.is_wanted(std::memory_order_seq_cst);
     if (sets_.progress() || wanted || limit <= Duration::zero()) return Duration::zero();
     count_sleep();
@@ -136,7 +136,10 @@ void ProgressDriver::drive(const Operation* operation, const Deadline& deadline,
     }
     if (looks % kLooksPerClock != 0) continue;
     const auto now = steady().now();
-    if (looks == kLooksPerClock) idle_since = now;
+    if (looks == kLooksPerClock) {
+      idle_since = now;
+      count_wakes(sets_.wake_laggards(SetBells::For::room));
+    }
     if (deadline.expired(now)) return;
     if (caller) {
       spread_.look(now);
@@ -159,7 +162,7 @@ void ProgressDriver::poke() {
   for (int i = 0; i < 4 && sets_.progress(); ++i) {
   }
   // A rank that only polls never sleeps, where it would do this.
-  count_wakes(sets_.wake_laggards());
+  count_wakes(sets_.wake_laggards(SetBells::For::shares));
   return_token();
 }
 
@@ -222,6 +225,8 @@ bool ProgressDriver::wait(std::span<Operation* const> operations, const Deadline
         note.note(*operations[next]);
         drive(operations[next], deadline, until);
       } while (!all_done() && !deadline.expired(steady().now()) && !token_.is_wanted());
+      // With a deadline that has passed the thread has not slept, where it would do this.
+      if (!all_done()) count_wakes(sets_.wake_laggards(SetBells::For::shares));
       return_token();
     }
     if (!all_done() && deadline.expired(steady().now())) break;

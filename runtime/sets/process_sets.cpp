@@ -289,15 +289,17 @@ bool ProcessSets::withdraw() {
   return all;
 }
 
-int ProcessSets::wake_laggards() {
+int ProcessSets::wake_laggards(SetBells::For reason) const {
+  using For = SetBells::For;
   int woken = 0;
-  table_.for_members([&woken](ProcessSet& set) {
-    using For = SetBells::For;
+  table_.for_members_from_outside([&woken, reason](const ProcessSet& set) {
     const auto& board = *set.board;
     const bool ready = board.ready().has_ready();
-    if (!ready && !set.engine->active()) return;
-    const bool full = ready && !board.log().has_room();
-    woken += board.bells().wake_laggards(full ? For::room : For::shares);
+    if (ready && !board.log().has_room()) {
+      woken += board.bells().wake_laggards(For::room, SetBells::Self::too);
+    } else if (reason == For::shares && (ready || set.engine->active())) {
+      woken += board.bells().wake_laggards(For::shares);
+    }
   });
   return woken;
 }

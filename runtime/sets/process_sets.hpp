@@ -14,6 +14,7 @@
 #include "runtime/backends/device/device_options.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/host/host_memory.hpp"
+#include "runtime/host/set_bells.hpp"
 #include "runtime/sets/job_hosts.hpp"
 #include "runtime/sets/rank_loss.hpp"
 #include "runtime/sets/set_table.hpp"
@@ -101,9 +102,10 @@ class ProcessSets {
   /// on the leader, nothing more comes from other hosts.
   bool withdraw();
 
-  /// Wakes members that this rank needs, in all sets: those whose share of its entries is missing,
-  /// and those because of which ready tensors find the log full. Returns how many.
-  int wake_laggards();
+  /// Wakes members in all sets because of which ready tensors find the log full, this rank too if
+  /// nobody drives it. For::shares: also those whose share of this rank's entries is missing.
+  /// Returns how many. Thread: any; For::shares: the holder of the progress token.
+  int wake_laggards(SetBells::For reason) const;
 
   /// Sums over all sets since the beginning.
   struct Totals {

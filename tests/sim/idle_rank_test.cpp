@@ -121,6 +121,12 @@ void count_call(void* user, horo_op /*op*/, horo_status /*status*/) {
   static_cast<std::atomic<int>*>(user)->fetch_add(1);
 }
 
+/// Waits without time; false when an operation is not done.
+bool wait_briefly(Session& session, const std::vector<Operation*>& operations) {
+  return session.wait(operations,
+                      Deadline::in(SteadyClock::instance(), std::chrono::nanoseconds(0)));
+}
+
 /// Ranks on threads, which close their session's board at the end.
 template <typename Body>
 void run_ranks(int ranks, Body body) {
@@ -332,8 +338,9 @@ TEST_CASE("a rank is needed for shares of entries and for room that a ready tens
   CHECK(job.run(1'000'000));
 }
 
-TEST_CASE("a rank that only polls gets small sums although an idle rank keeps the log full") {
+TEST_CASE("a rank that never sleeps gets small sums although an idle rank keeps the log full") {
   Expectations expect;
+  const bool polls = GENERATE(true, false);
   std::atomic<int> submitted{0};
   std::atomic<int> got{0};
   run_ranks(2, [&](Session& session, int rank) {
@@ -342,8 +349,8 @@ TEST_CASE("a rank that only polls gets small sums although an idle rank keeps th
       for (auto* const operation : sums.submit_all()) {
         expect(comes_true([&] { return submitted > got; }));
         expect(comes_true([&] {
-          session.poke();
-          return operation->done();
+          if (polls) session.poke();
+          return polls ? operation->done() : wait_briefly(session, {operation});
         }));
         ++got;
       }
@@ -361,7 +368,23 @@ TEST_CASE("a rank that only polls gets small sums although an idle rank keeps th
 namespace {
 
 /// Says how a rank gets its sums in a round.
-enum class Way : std::uint8_t { waits, polls, is_called, computes };
+enum class Way : std::uint8_t {
+  waits,
+  polls,
+  waits_briefly,        ///< Again and again.
+  is_called,            ///< By callbacks.
+  waits_and_is_called,  ///< A thread waits for half of the sums, the others call back.
+  computes,
+};
+
+bool is_called_for(Session& session, const std::vector<Operation*>& operations,
+                   std::atomic<int>& calls) {
+  calls = 0;
+  for (auto* const operation : operations) {
+    if (!session.on_complete(*operation, count_call, &calls)) return false;
+  }
+  return comes_true([&] { return calls == static_cast<int>(operations.size()); });
+}
 
 /// Gets the sums in this way; false when it hangs. A rank that computes comes back when `done`.
 /// `calls` counts the callbacks.
@@ -379,12 +402,20 @@ bool get_by(Way way, Session& session, const std::vector<Operation*>& operations
         session.poke();
         return all_done();
       });
+    case Way::waits_briefly:
+      return comes_true([&] { return wait_briefly(session, operations); });
     case Way::is_called:
-      calls = 0;
-      for (auto* const operation : operations) {
-        if (!session.on_complete(*operation, count_call, &calls)) return false;
-      }
-      return comes_true([&] { return calls == static_cast<int>(operations.size()); });
+      return is_called_for(session, operations, calls);
+    case Way::waits_and_is_called: {
+      const auto half = operations.begin() + static_cast<std::ptrdiff_t>(operations.size() / 2);
+      std::atomic<bool> got{false};
+      std::thread waiter([&, waited = std::vector<Operation*>(operations.begin(), half)] {
+        got = session.wait(waited, Deadline::in(SteadyClock::instance(), kLongEnough / 2));
+      });
+      const bool called = is_called_for(session, {half, operations.end()}, calls);
+      waiter.join();
+      return called && got;
+    }
     case Way::computes:
       if (!comes_true(done)) return false;
       break;
@@ -409,7 +440,7 @@ TEST_CASE("ranks get their sums whichever of them wait, poll, compute or are cal
       // In each round one rank computes until the others have their sums. A rank that has used a
       // callback is woken for every entry from then on.
       const bool computes = round % kRanks == rank;
-      const int ways = rank == kRanks - 1 ? 3 : 2;
+      const int ways = rank == kRanks - 1 ? 5 : 3;
       const auto way = computes ? Way::computes : static_cast<Way>((round / 7 + rank) % ways);
       const auto others_done = [&] {
         for (std::size_t r = 0; r < kRanks; ++r) {
