@@ -39,15 +39,11 @@ void find_sharing(void* library, Driver& driver) {
     driver.share_memory = nullptr;
 }
 
-void find_uuid(void* library, Driver& driver) {
-  for (const auto* const name : driver.names().device_uuid) {
-    if (may_find(library, driver.device_uuid, name)) return;
-  }
-}
-
-void find_elapsed(void* library, Driver& driver) {
-  for (const auto* const name : driver.names().elapsed) {
-    if (may_find(library, driver.elapsed, name)) return;
+/// Finds a function that has one of these names, of which the first ones are better.
+template <typename Function, typename Names>
+void find_first(void* library, Function& function, const Names& names) {
+  for (const auto* const name : names) {
+    if (may_find(library, function, name)) return;
   }
 }
 
@@ -163,13 +159,17 @@ Failure no_device(const DeviceApi& api) {
 
 Status start(const Driver& driver) {
   auto code = driver.init(0);
+  const char* call = driver.names().init;
   int count = 0;
   // Without a device, HIP's runtime does not start (kInvalidDevice), or its count is an error.
   const bool starts = code != kInvalidDevice || driver.api != &kHip;
-  if (code == kSuccess) code = driver.device_count(&count);
+  if (code == kSuccess) {
+    call = driver.names().device_count;
+    code = driver.device_count(&count);
+  }
   if (code == kNoDevice || !starts || (code == kSuccess && count == 0))
     return no_device(*driver.api);
-  if (auto ready = driver.status(code, driver.names().init); !ready) {
+  if (auto ready = driver.status(code, call); !ready) {
     return fail(Errc::unavailable, "{} cannot be used: {}", driver.api->library,
                 ready.error().message);
   }
@@ -199,8 +199,8 @@ Result<std::unique_ptr<Driver>> start_driver(const std::string& file) {
   auto driver = std::make_unique<Driver>();
   driver->api = opened.api;
   find_sharing(opened.library, *driver);
-  find_uuid(opened.library, *driver);
-  find_elapsed(opened.library, *driver);
+  find_first(opened.library, driver->device_uuid, driver->names().device_uuid);
+  find_first(opened.library, driver->elapsed, driver->names().elapsed);
   if (const auto missing = find_functions(opened.library, *driver); !missing.empty()) {
     return fail(Errc::unavailable, "{} has no {}; install {} or later", opened.file, missing,
                 opened.api->oldest);

@@ -73,8 +73,8 @@ const DeviceApi kCuda{
               .unload_module = "cuModuleUnload",
               .module_function = "cuModuleGetFunction",
               .launch = "cuLaunchKernel",
-              // CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
               .elapsed = {"cuEventElapsedTime", "cuEventElapsedTime_v2"},
+              // CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
               .device_uuid = {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"},
               .share_memory = "cuIpcGetMemHandle",
               .open_memory = "cuIpcOpenMemHandle_v2",

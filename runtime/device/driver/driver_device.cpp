@@ -167,7 +167,7 @@ class DriverDevice final : public Device {
     if (driver_.elapsed == nullptr)
       return fail(Errc::unsupported, "the driver has no {}", names().elapsed[0]);
     float ms = 0;
-    HORO_TRY_STATUS(driver_.status(driver_.elapsed(&ms, from, to), names().elapsed[0]));
+    HORO_TRY_STATUS(call(names().elapsed[0], [&] { return driver_.elapsed(&ms, from, to); }));
     return static_cast<double>(ms) * kNsPerMs;
   }
 

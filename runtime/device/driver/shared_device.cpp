@@ -31,7 +31,7 @@ Result<SharedDevice> SharedDevice::of(Device& device) {
   const auto parts = parts_of(device);
   if (!parts || parts->kernels == nullptr) {
     return fail(Errc::unsupported, "device {} has no kernels: {}", device.index(),
-                parts ? "this build has none" : "it is behind no driver");
+                parts ? "this build has none" : "it is reached by neither CUDA nor HIP");
   }
   if (parts->driver->share_memory == nullptr)
     return fail(Errc::unsupported, "{} cannot share memory between processes",
