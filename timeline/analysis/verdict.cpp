@@ -265,12 +265,17 @@ void judge_devices(const Figures& f, std::vector<Verdict>& to) {
                           [](const auto& a, const auto& b) { return a.second.ns < b.second.ns; });
     double all = 0;
     for (const auto& [name, one] : device.activities) all += one.ns;
+    // A kernel that moves data between GPUs begins alone and ends with those of all ranks.
+    const bool together = activity.starts_with("NCCL") || activity.starts_with("IPC");
     to.push_back(
         {"device_bound", works,
          fmt::format("operations take as long as the device works for them, {:.0f} % of the time: "
-                     "{:.0f} % of that is {}; faster links between the GPUs or fewer bytes help, "
+                     "{:.0f} % of that is {}{}; faster links between the GPUs or fewer bytes help, "
                      "earlier submissions do not",
-                     percent(works), percent(all > 0 ? most.ns / all : 0), activity)});
+                     percent(works), percent(all > 0 ? most.ns / all : 0), activity,
+                     together ? ", in which the device also waits for those of the other ranks: a "
+                                "rank whose times are much shorter than the others' comes late"
+                              : "")});
   }
 }
 

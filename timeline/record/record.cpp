@@ -33,9 +33,9 @@ constexpr std::uint64_t kMostDeviceError = 0xffff;
 constexpr std::array<std::string_view, 7> kDevicePhases{
     "OTHER", "PACK", "NCCL", "IPC", "UNPACK", "COPY_TO_HOST", "COPY_TO_DEVICE"};
 constexpr std::array<std::string_view, 5> kNoDeviceTimes{
-    "the driver tells no times of events", "the device could not make an event",
-    "the device could not record an event", "the times of events could not be read",
-    "recorded by another version"};
+    "the driver has no function that returns the time between two events",
+    "the device could not make an event", "the device could not record an event",
+    "the times of events could not be read", "recorded by another version"};
 
 struct PathRow {
   std::string_view path;
