@@ -291,9 +291,10 @@ def late_error(handles):
     """An error that the device has met in an operation after its wait had ended, or None. Each is
     returned once, at the end of a wait: that of the operation itself, if the error was known by
     then, or the next one. `handles`: the operations of the wait that ends."""
-    if not _late_errors:
+    try:
+        handle, error = _late_errors.popleft()
+    except IndexError:  # There is none, or another thread has returned it.
         return None
-    handle, error = _late_errors.popleft()
     if handle not in handles:
         error.args = (f"the result of an operation before this one is not valid: {error}",)
     return error

@@ -103,15 +103,12 @@ def copy(to: int, source: int, length: int, index: int) -> None:
 
 def _copy_by_cuda(driver, addresses, index):
     context, device = ctypes.c_void_p(), ctypes.c_int()
-    for call in (
-        lambda: driver.cuDeviceGet(ctypes.byref(device), index),
-        lambda: driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
-        lambda: driver.cuCtxPushCurrent_v2(context),
-    ):
-        _need(call())
+    _need(driver.cuDeviceGet, ctypes.byref(device), index)
+    _need(driver.cuDevicePrimaryCtxRetain, ctypes.byref(context), device)
+    _need(driver.cuCtxPushCurrent_v2, context)
     try:
-        _need(driver.cuMemcpyAsync(*addresses, None))
-        _need(driver.cuStreamSynchronize(None))
+        _need(driver.cuMemcpyAsync, *addresses, None)
+        _need(driver.cuStreamSynchronize, None)
     finally:
         driver.cuCtxPopCurrent_v2(ctypes.byref(context))
         driver.cuDevicePrimaryCtxRelease_v2(device)
@@ -119,15 +116,16 @@ def _copy_by_cuda(driver, addresses, index):
 
 def _copy_by_hip(driver, addresses, index):
     before = ctypes.c_int()
-    _need(driver.hipGetDevice(ctypes.byref(before)))
-    _need(driver.hipSetDevice(index))
+    _need(driver.hipGetDevice, ctypes.byref(before))
+    _need(driver.hipSetDevice, index)
     try:
-        _need(driver.hipMemcpyAsync(*addresses, _ANY_DIRECTION, None))
-        _need(driver.hipStreamSynchronize(None))
+        _need(driver.hipMemcpyAsync, *addresses, _ANY_DIRECTION, None)
+        _need(driver.hipStreamSynchronize, None)
     finally:
         driver.hipSetDevice(before)
 
 
-def _need(code):
+def _need(call, *arguments):
+    code = call(*arguments)
     if code:
-        raise OSError(f"the GPU's driver cannot copy the result: error {code}")
+        raise OSError(f"{call.__name__} failed with error {code} while a result was copied between the GPU and the host")
