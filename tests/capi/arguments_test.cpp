@@ -136,6 +136,7 @@ TEST_CASE("a process without a GPU says that no tensor moves in device memory, a
   CHECK(said("/nowhere/libcuda.so.1"));
   CHECK(horo_device_support("nccl") == HORO_UNAVAILABLE);
   CHECK(horo_device_support("rocm") == HORO_UNAVAILABLE);
+  CHECK(said("/nowhere/libcuda.so.1"));
   CHECK(horo_device_support("tpu") == HORO_INVALID_ARGUMENT);
   CHECK(said("'tpu' is not one of cuda, nccl, rocm"));
   CHECK(horo_device_support(nullptr) == HORO_INVALID_ARGUMENT);

@@ -7,11 +7,11 @@
 
 if ! unshare -m true 2>/dev/null; then
   echo "a user that may not mount cannot run this test"
-  exit 0
+  exit 77
 fi
 if [ -e /proc/driver/nvidia ] || [ -e /sys/class/kfd ]; then
   echo "this host has GPUs of its own"
-  exit 0
+  exit 77
 fi
 # Entries of /sys/class are relative links, which stay valid there.
 mkdir "$scratch/class"

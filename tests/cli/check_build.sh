@@ -61,7 +61,11 @@ if ! [ -e /dev/kfd ]; then
   expect_in "table" "$out" "[ ] rocm         this host has no device of AMD that computes: there is no /dev/kfd"
   expect_in "table" "$out" "[ ] AMD driver   there is no GPU of AMD that computes"
 fi
-expect_in "table" "$out" "HIP kernels"
+if [ -e "$lib/horo-kernels.hsaco" ]; then
+  expect_in "table" "$out" "[X] HIP kernels"
+else
+  expect_in "table" "$out" "[ ] HIP kernels"
+fi
 case $out in *Traceback*) fail "the table contains a Python traceback" ;; esac
 
 # libcrypto is loaded when it is needed. Its row has the library's own version, or the reason and the package.
