@@ -16,7 +16,7 @@ namespace {
 /// The part of all names that may be in use by one entry that a member has not run.
 constexpr std::uint32_t kShareOfNames = 8;
 
-/// To reduce more bytes takes longer than to wake a thread for it.
+/// A sum of more bytes takes longer to compute than a thread takes to wake up.
 constexpr std::uint64_t kMostComputedLate = 16 << 10;
 
 /// Tensors with the same key may share an entry; on one host they also move in the same way.
