@@ -21,6 +21,9 @@ using horo::sim::vector_of;
 
 namespace {
 
+/// One host, and several.
+const std::vector<Layout> kLayouts = {{{0, 1}}, {{0, 1}, {2}}};
+
 /// A file that ends with this object.
 class LogFile {
  public:
@@ -130,7 +133,7 @@ std::set<std::string> small_messages(const LogFile& log) {
 }  // namespace
 
 TEST_CASE("a job is tuned until the search has ended, and all ranks keep the same tuning") {
-  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+  for (const auto& layout : drawn_from(kLayouts)) {
     CAPTURE(layout.size());
     LogFile log;
     TestHosts hosts(layout);
@@ -145,7 +148,7 @@ TEST_CASE("a job is tuned until the search has ended, and all ranks keep the sam
 }
 
 TEST_CASE("a job that is tuned survives ranks that join, and process sets") {
-  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+  for (const auto& layout : drawn_from(kLayouts)) {
     CAPTURE(layout.size());
     LogFile log;
     TestHosts hosts(layout);
@@ -196,7 +199,7 @@ TEST_CASE("a job that ends before its search ends at once, again and again") {
 
 TEST_CASE("when a rank is lost during the search, the others hear of it, and the search ends") {
   constexpr int kVictim = 1;
-  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+  for (const auto& layout : drawn_from(kLayouts)) {
     CAPTURE(layout.size());
     LogFile log;
     TestHosts hosts(layout);
