@@ -62,8 +62,9 @@ const char* size_word(int rows) {
 /// The type by which a kernel is called.
 std::string_view kernel_type(DType dtype) {
   switch (dtype) {
-    case DType::u8:
     case DType::boolean:
+      return "bool";
+    case DType::u8:
       return "u8";
     case DType::i8:
       return "i8";

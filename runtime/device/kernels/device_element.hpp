@@ -20,6 +20,11 @@ struct Brain {
   std::uint16_t bits;
 };
 
+/// A bool as programs store it: every byte but 0 is true. Results are 0 or 1.
+struct Truth {
+  std::uint8_t byte;
+};
+
 HORO_DEVICE std::uint32_t bits_of(float value) {
 #if HORO_ON_DEVICE
   return __float_as_uint(value);
@@ -34,6 +39,10 @@ HORO_DEVICE float float_of(std::uint32_t bits) {
 #else
   return load<float>(&bits);
 #endif
+}
+
+HORO_DEVICE std::int64_t widen(Truth value) {
+  return value.byte != 0 ? 1 : 0;
 }
 
 HORO_DEVICE float widen(float value) {

@@ -26,6 +26,7 @@
   HORO_CONVERT_FROM(X, bf16, Brain)                   \
   HORO_CONVERT_FROM(X, f32, float)                    \
   HORO_CONVERT_FROM(X, f64, double)                   \
+  HORO_OF_SIZES(X, sum_bool, SumKernel, Truth)        \
   HORO_OF_SIZES(X, sum_u8, SumKernel, std::uint8_t)   \
   HORO_OF_SIZES(X, sum_i8, SumKernel, std::int8_t)    \
   HORO_OF_SIZES(X, sum_u16, SumKernel, std::uint16_t) \

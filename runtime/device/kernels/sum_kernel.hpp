@@ -81,21 +81,31 @@ struct SumKernel {
   static constexpr int kGroup = static_cast<int>(kWide / sizeof(T));
 
   HORO_DEVICE static Wider wider(T value) {
-    if constexpr (Sum<T>::kWhole) {
+    if constexpr (Sum<T>::kWhole && !std::is_same_v<T, Truth>) {
       return static_cast<Wider>(value);
     } else {
       return widen(value);
     }
   }
 
+  HORO_DEVICE static Wider smallest(Wider a, Wider b) {
+    if constexpr (!Sum<T>::kWhole)
+      if (a == b) return -(-a + -b) == 0 ? -(-a + -b) : a;  // -0 is below +0.
+    return a < b || a != a ? a : b;                         // NaN stays.
+  }
+
+  HORO_DEVICE static Wider largest(Wider a, Wider b) {
+    if constexpr (!Sum<T>::kWhole)
+      if (a == b) return a + b == 0 ? a + b : a;
+    return a > b || a != a ? a : b;
+  }
+
   HORO_DEVICE static Wider combine(Wider a, Wider b, InputOp op) {
     switch (op) {
       case InputOp::minimum:
-        if (a == b) return -(-a + -b) == 0 ? -(-a + -b) : a;  // -0 is below +0.
-        return a < b || a != a ? a : b;                       // NaN stays.
+        return smallest(a, b);
       case InputOp::maximum:
-        if (a == b) return a + b == 0 ? a + b : a;
-        return a > b || a != a ? a : b;
+        return largest(a, b);
       case InputOp::product:
         if constexpr (Sum<T>::kWhole)  // It wraps, which is defined without a sign only.
           return static_cast<Wider>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
@@ -112,7 +122,9 @@ struct SumKernel {
   }
 
   HORO_DEVICE static T finish(Wider all, const Arguments& how) {
-    if constexpr (Sum<T>::kWhole) {
+    if constexpr (std::is_same_v<T, Truth>) {
+      return {static_cast<std::uint8_t>(all)};
+    } else if constexpr (Sum<T>::kWhole) {
       return static_cast<T>(how.divisor == 1 ? all : all / how.divisor);
     } else {
       if (how.scale != 1) all *= static_cast<Wider>(how.scale);

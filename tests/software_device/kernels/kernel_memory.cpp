@@ -58,6 +58,18 @@ void append_element(Bytes& bytes, DType dtype, double value) {
   }
 }
 
+/// The least integer, which all ranks often have, or the greatest, or a bool that is neither 0
+/// nor 1.
+void append_extreme(Bytes& bytes, DType dtype, std::uint64_t which) {
+  if (dtype == DType::boolean)
+    return append(bytes, static_cast<std::uint8_t>(std::uint64_t{2} << which % 3));
+  const bool least = which % 4 != 0;
+  const bool has_sign = dtype != DType::u8 && dtype != DType::u16;
+  for (auto i = size_of(dtype); i > 1; --i)
+    append(bytes, static_cast<std::uint8_t>(least ? 0 : 0xff));
+  append(bytes, static_cast<std::uint8_t>((least ? 0 : 0xff) ^ (has_sign ? 0x80 : 0)));
+}
+
 }  // namespace
 
 KernelMemory::KernelMemory(const std::string& plan)
@@ -80,9 +92,12 @@ Bytes elements_of(DType dtype, std::size_t count, std::mt19937& random, bool spe
   Bytes bytes;
   for (std::size_t i = 0; i < count; ++i) {
     const double usual = static_cast<double>(random() % 4000) / 100 - 20;
-    append_element(
-        bytes, dtype,
-        special && is_floating(dtype) && random() % 8 == 0 ? special_value(random()) : usual);
+    const bool is_special = special && random() % 8 == 0;
+    if (is_special && !is_floating(dtype)) {
+      append_extreme(bytes, dtype, random());
+    } else {
+      append_element(bytes, dtype, is_special ? special_value(random()) : usual);
+    }
   }
   return bytes;
 }
