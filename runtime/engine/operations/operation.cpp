@@ -2,6 +2,7 @@
 #include "runtime/engine/operations/operation.hpp"
 
 #include <new>
+#include <sched.h>
 #include <utility>
 
 #include "base/race_point.hpp"
@@ -71,6 +72,8 @@ Result<bool> Operation::on_complete(Callback callback, void* user) {
   } else if (state != CallbackState::too_late) {
     return fail(Errc::duplicate, "operation {} has a callback already", handle());
   }
+  // The thread in finish() is between two words: the callback may ask for the result.
+  while (!done()) sched_yield();
   callback(user, handle(), static_cast<horo_status>(error_.code));
   return false;
 }
