@@ -280,8 +280,9 @@ void on(MembershipState& state, const LauncherResumed&, TimePoint now) {
   state.workers.delay(by);
   state.hosts.delay(by);
   for (auto* deadline : {&state.round.all_by, &state.round.enough_by, &state.notices.joined_by,
-                         &state.unmet_since, &state.stop_by})
+                         &state.round.since, &state.unmet_since, &state.stop_by})
     delay(*deadline, by);
+  state.gave_up.since += by;
 }
 
 void on(MembershipState& state, const JobTimedOut&, TimePoint now) {

@@ -433,6 +433,22 @@ TEST_CASE("a worker that alone cannot join is ended by name, and the others go o
                                   "others in the last 21 generations, for 20.0") == 0);
 }
 
+TEST_CASE("the time while the launcher is suspended is no time in which a worker cannot join") {
+  auto story = running({.min_np = 1, .np = 3, .rejoin_timeout = 20s}, "a:1,b:1,c:1");
+  story.call_all({0, 1, 2});
+  story.pass(1s);
+  story.call_from(2, 1);  // It gives up the first meeting.
+  story.apply(LauncherSuspended{});
+  story.pass(1h);
+  story.apply(LauncherResumed{});
+  for (int i = 0; i < 4; ++i) {
+    story.call_from(0, 1);
+    story.call_from(1, 1);
+    story.pass(1s);
+    CHECK(story.call_from(2, 1).find("end 2") == std::string::npos);
+  }
+}
+
 TEST_CASE("a worker that gives up a meeting now and then is not ended") {
   auto story = running({.min_np = 1, .np = 2, .elastic_timeout = 20s}, "a:1,b:1");
   for (std::uint64_t i = 0; i < 50; ++i) {
