@@ -24,6 +24,7 @@ class AgentBridge final : public PeerWatcher {
         here_(ends.here),
         same_ranks_(ends.same_ranks),
         notes_(ends.notes) {
+    mine().poison_ack.store(0, std::memory_order_seq_cst);  // An earlier bridge may have set it.
     mine().state.store(RankState::attached, std::memory_order_seq_cst);
     thread_ = start_quiet_thread([this] { run(); });
   }
