@@ -85,6 +85,11 @@ void OpenDevice::put_back(DeviceResult* result) {
   const std::unique_ptr<DeviceResult> owner(result);
   Block block{.memory = result->memory_, .bytes = result->bytes_, .used = {}};
   block.used = std::move(result->after_);
+  // The user before may still read: this one has not waited for it when it failed or was given up.
+  for (auto& event : result->before_) {
+    const auto done = device_->done(event.get());
+    if (!done || !*done) block.used.push_back(std::move(event));
+  }
   Block surplus;
   {
     const MutexLock lock(mutex_);
