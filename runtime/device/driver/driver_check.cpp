@@ -9,6 +9,7 @@
 #include <optional>
 #include <poll.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "base/clock.hpp"
@@ -22,6 +23,7 @@ namespace horo::runtime::cuda {
 namespace {
 
 constexpr Duration kLongest = std::chrono::minutes(1);
+constexpr Duration kLongestEnd = std::chrono::seconds(1);
 constexpr Code kNotInitialized = 3;
 // The first byte of an answer. Others are the code of an error.
 constexpr char kCudaUsable = '+';
@@ -79,6 +81,15 @@ std::optional<std::string> read_all(int from, const Deadline& deadline) {
   }
 }
 
+/// Takes the end of the child, unless the driver keeps it in a call that no signal ends.
+void reap(pid_t child, const Deadline& deadline) {
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (deadline.expired(SteadyClock::instance().now())) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 Result<const DeviceApi*> result_of(const std::optional<std::string>& text) {
   if (!text) {
     return fail(Errc::unavailable, "the driver of the GPUs has not started within {} seconds",
@@ -110,9 +121,7 @@ Result<const DeviceApi*> check_driver(const std::string& file) {
   to.reset();
   const auto text = read_all(from.value(), Deadline::in(SteadyClock::instance(), kLongest));
   if (!text) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  reap(child, Deadline::in(SteadyClock::instance(), kLongestEnd));
   return result_of(text);
 }
 
