@@ -369,15 +369,12 @@ def settle(handle):
     output, kept, finish = PENDING[handle]
     status = wait(handle)
     if finish is not None:
-        PENDING[handle] = (output, kept, lambda *_: _late(handle, finish, output, kept, status))
+        # It waits again, which takes no time and has the operation's own error.
+        PENDING[handle] = (output, kept, lambda *_: finish(handle, (output, kept, finish)))
         return
     error = failure(status) if status else None
     PENDING[handle] = (output, kept, lambda *_: _give(handle, output, error))
     _release(handle)
-
-
-def _late(handle, finish, output, kept, status):
-    return finish(handle, (output, kept, finish), status)
 
 
 def _give(handle, output, error):
@@ -405,8 +402,12 @@ def sweep():
             take(handle)
 
 
-def forget():
-    """Forgets all operations after the runtime has shut down."""
+def forget(streams=()):
+    """Forgets all operations after the runtime has shut down. A busy device may still have work for
+    some of them: `streams` come behind it, and then use the buffers again."""
+    for handle in (*PENDING, *_retired):
+        for stream in streams if handle > 0 else ():
+            wait_stream(handle, stream)
     PENDING.clear()
     _abandoned.clear()
     _retired.clear()

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from horo import _failures, _handles, _job, _presence, errors
+from horo._device import places
 from horo._elastic import generation
 from horo._failures import check
 from horo._native import slow
@@ -206,7 +207,7 @@ def shutdown() -> None:
     with ShutDownError."""
     _job.planned.clear()
     status = slow.horo_shutdown()
-    _handles.forget()
+    _handles.forget(places.streams())
     forget_sets()
     generation.ended()
     check(status)

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 IN_DEVICE = "device"  # the last item of the signature of a name whose tensor is in device memory
 
 
+_kinds: list[Kind] = []
+
+
+def streams() -> set[int]:
+    """The streams on which buffers of operations were ready."""
+    return {place.submitted for kind in _kinds for place in kind.places.values()}
+
+
 class Kind:
     """One type of device of one framework."""
 
@@ -62,6 +70,7 @@ class Kind:
         self._streams: dict[tuple[int, int], Place] = {}
         self.library = library
         self._usable: bool | None = None
+        _kinds.append(self)
 
     def place(self, index: int) -> Place | None:
         """The place of an array on this device that is ready on its current stream. None: the
