@@ -255,6 +255,11 @@ ENTRY int cuStreamIsCapturing(void* handle, int* status) {
   });
 }
 
+ENTRY int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, Machine::capture_mode());
+  return kSuccess;
+}
+
 ENTRY int cuEventCreate(void** event, unsigned flags) {
   int device = 0;
   if (const int error = begin("cuEventCreate", device); error != kSuccess) return error;

@@ -58,6 +58,8 @@ bool read_word(std::string_view key, std::string_view value, FaultPlan& plan) {
     plan.cuda = static_cast<int>(number);
   } else if (key == "capturing") {
     plan.capturing = number != 0;
+  } else if (key == "capture") {
+    plan.captures = number != 0;
   } else {
     return false;
   }

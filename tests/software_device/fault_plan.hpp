@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a software device is slow and what it does wrong, as a text in HORO_SOFTWARE_DEVICE:
 //
-//   seed=7 delay=200 devices=2 fail=cuMemHostAlloc@3:2 async=12:719 hang=40 capturing=1 cuda=12080
-//   host=1 slow=copy:20000 slow=launch:500 drift=50
+//   seed=7 delay=200 devices=2 fail=cuMemHostAlloc@3:2 async=12:719 hang=40 capturing=1 capture=1
+//   cuda=12080 host=1 slow=copy:20000 slow=launch:500 drift=50
 //
 // `delay`: the longest usual pause before an operation of a stream, in microseconds. `fail`: the
 // third call of that function returns CUDA's error 2; `@0` stands for every call, and without a
 // number the error is 999. `async`: the 12th operation that runs breaks the device with error 719.
-// `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph. `cuda`: the
+// `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph. `capture`: a
+// thread of the program captures a graph, in the mode that concerns all threads. `cuda`: the
 // version for which the driver is, as cuDriverGetVersion returns it. `host`: a number that the
 // UUIDs of the devices have, so that those of several hosts differ. `slow`: each copy, or each
 // kernel, takes so many microseconds longer. `drift`: the device's clock, which timed events have,
@@ -38,6 +39,7 @@ struct FaultPlan {
   int devices = 1;
   int host = 0;
   bool capturing = false;
+  bool captures = false;
   int cuda = 13000;  ///< The version that the driver is for.
   std::map<std::string, PlannedError, std::less<>> calls;
   PlannedError async;

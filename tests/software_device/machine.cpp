@@ -2,6 +2,7 @@
 #include "tests/software_device/machine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -140,9 +141,29 @@ bool Machine::capturing() {
   return plan_.capturing;
 }
 
+namespace {
+
+/// Calls that a thread may not make while another one captures, unless its mode is relaxed.
+bool is_unsafe_in_capture(std::string_view name) {
+  constexpr std::array kUnsafe{"cuMemAlloc",    "cuMemFree",    "cuMemHostAlloc",
+                               "cuMemFreeHost", "cuEventQuery", "cuEventSynchronize"};
+  return std::find(kUnsafe.begin(), kUnsafe.end(), name) != kUnsafe.end();
+}
+
+}  // namespace
+
+int& Machine::capture_mode() {
+  thread_local int mode = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
+  return mode;
+}
+
 int Machine::begin_call(const char* name) {
   const Lock lock(mutex_);
   const auto count = ++calls_[name];
+  if (plan_.captures && capture_mode() != kRelaxedCapture && is_unsafe_in_capture(name)) {
+    find(fmt::format("{} ends the program's capture of a graph", name));
+    return kCaptureUnsupported;
+  }
   if (broken_ != kSuccess) return broken_;
   const auto planned = plan_.calls.find(std::string_view(name));
   if (planned == plan_.calls.end()) return kSuccess;

@@ -24,6 +24,8 @@ namespace horo::software_device {
 
 // CUDA's errors that are used here.
 inline constexpr int kSuccess = 0;
+inline constexpr int kCaptureUnsupported = 900;
+inline constexpr int kRelaxedCapture = 2;
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kOutOfMemory = 2;
 inline constexpr int kInvalidDevice = 101;
@@ -105,6 +107,9 @@ class Machine {
   int driver_version();
   /// The error that has broken the device; 0: it works.
   int broken();
+
+  /// The calling thread's mode, see cuThreadExchangeStreamCaptureMode.
+  static int& capture_mode();
 
   /// The error that this call returns by the plan, or because the device is broken; else 0.
   int begin_call(const char* name);

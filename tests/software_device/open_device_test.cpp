@@ -38,3 +38,19 @@ TEST_CASE("memory of a result keeps its readers when the operation between has f
   open = true;
   while (!*gpu.device().done(event.get())) std::this_thread::yield();
 }
+
+TEST_CASE("a program may capture a graph while results are asked for and looked at") {
+  const SoftwareDevice software("capture=1");
+  OpenDevice gpu(software.open());
+  auto* const stream = *gpu.device().make_stream();
+  const auto event = *gpu.event();
+  for (int i = 0; i < 20; ++i) {  // More than are kept, so that memory is freed.
+    const auto result = *gpu.result(4096);
+    REQUIRE(gpu.device().record(event.get(), stream));
+    result->note_use(event);
+  }
+  while (!*gpu.device().done(event.get())) std::this_thread::yield();
+  auto* const pinned = *gpu.device().allocate_host(100);
+  gpu.device().free_host(pinned);
+  CHECK(software.findings().empty());
+}

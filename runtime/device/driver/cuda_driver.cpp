@@ -201,6 +201,7 @@ Result<std::unique_ptr<Driver>> start_driver(const std::string& file) {
   find_sharing(opened.library, *driver);
   find_first(opened.library, driver->device_uuid, driver->names().device_uuid);
   find_first(opened.library, driver->elapsed, driver->names().elapsed);
+  may_find(opened.library, driver->exchange_capture_mode, driver->names().exchange_capture_mode);
   if (const auto missing = find_functions(opened.library, *driver); !missing.empty()) {
     return fail(Errc::unavailable, "{} has no {}; install {} or later", opened.file, missing,
                 opened.api->oldest);

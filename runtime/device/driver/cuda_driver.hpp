@@ -28,6 +28,7 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventWithTimes = 0;
 inline constexpr unsigned kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
+inline constexpr int kRelaxedCapture = 2;
 inline constexpr int kMemoryType = 2;
 inline constexpr int kIsManaged = 8;
 inline constexpr int kDeviceOrdinal = 9;
@@ -73,6 +74,8 @@ struct Driver {
   Code (*device_uuid)(char* uuid, int device);  ///< Null in drivers that have none.
   /// In milliseconds. Null in drivers that have none.
   Code (*elapsed)(float* time, EventHandle from, EventHandle to);
+  /// Sets the calling thread's mode, and returns the one before. Null in drivers that have none.
+  Code (*exchange_capture_mode)(int* mode);
   // Null where the driver cannot share between processes.
   Code (*share_memory)(IpcHandle* handle, Address memory);
   Code (*open_memory)(Address* memory, IpcHandle handle, unsigned flags);

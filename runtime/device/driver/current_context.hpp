@@ -6,11 +6,34 @@
 
 namespace horo::runtime::cuda {
 
+/// While it lives, the calling thread may ask for memory and look at events although the program
+/// captures a graph, in this thread or in another one. Such a call fails otherwise, and ends the
+/// capture.
+class BesideCapture {
+ public:
+  explicit BesideCapture(const Driver& driver) : exchange_(driver.exchange_capture_mode) {
+    exchange();
+  }
+
+  ~BesideCapture() { exchange(); }
+
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  void exchange() {
+    if (exchange_ != nullptr) static_cast<void>(exchange_(&mode_));
+  }
+
+  Code (*const exchange_)(int* mode);
+  int mode_ = kRelaxedCapture;  ///< Then the mode to go back to.
+};
+
 /// Makes a context the calling thread's while it lives: most calls of the driver need one.
 class Current {
  public:
   Current(const Driver& driver, Context context)
-      : driver_(driver), code_(driver.push_context(context)) {}
+      : beside_(driver), driver_(driver), code_(driver.push_context(context)) {}
 
   ~Current() {
     Context own = nullptr;
@@ -23,6 +46,7 @@ class Current {
   Code code() const { return code_; }
 
  private:
+  const BesideCapture beside_;
   const Driver& driver_;
   const Code code_;
 };

@@ -76,6 +76,7 @@ const DeviceApi kCuda{
               .elapsed = {"cuEventElapsedTime", "cuEventElapsedTime_v2"},
               // CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
               .device_uuid = {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"},
+              .exchange_capture_mode = "cuThreadExchangeStreamCaptureMode",
               .share_memory = "cuIpcGetMemHandle",
               .open_memory = "cuIpcOpenMemHandle_v2",
               .close_memory = "cuIpcCloseMemHandle",
@@ -128,6 +129,7 @@ const DeviceApi kHip{
               .launch = "hipModuleLaunchKernel",
               .elapsed = {"hipEventElapsedTime", "hipEventElapsedTime"},
               .device_uuid = {"hipDeviceGetUuid", "hipDeviceGetUuid"},
+              .exchange_capture_mode = "hipThreadExchangeStreamCaptureMode",
               .share_memory = "hipIpcGetMemHandle",
               .open_memory = "hipIpcOpenMemHandle",
               .close_memory = "hipIpcCloseMemHandle",

@@ -48,6 +48,7 @@ struct DriverNames {
   const char* launch;
   std::array<const char*, 2> elapsed;  ///< Both have the same arguments. A driver may have neither.
   std::array<const char*, 2> device_uuid;  ///< The newer one first. A driver may have neither.
+  const char* exchange_capture_mode;       ///< A driver may have none.
   // A driver may have none of these.
   const char* share_memory;
   const char* open_memory;

@@ -156,6 +156,7 @@ class DriverDevice final : public Device {
   }
 
   Result<bool> done(EventHandle event) override {
+    const cuda::BesideCapture beside(driver_);
     const auto code = driver_.query(event);
     if (code == cuda::kNotReady) return false;
     HORO_TRY_STATUS(driver_.status(code, driver_.names().query));

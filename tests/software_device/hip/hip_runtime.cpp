@@ -71,6 +71,7 @@ int cuEventCreate(void** event, unsigned flags);
 int cuEventDestroy_v2(void* event);
 int cuEventRecord(void* event, void* stream);
 int cuEventQuery(void* event);
+int cuThreadExchangeStreamCaptureMode(int* mode);
 int cuEventElapsedTime(float* time, void* from, void* to);
 int cuStreamWaitEvent(void* stream, void* event, unsigned flags);
 int cuModuleLoadData(void** module, const void* image);
@@ -252,6 +253,10 @@ ENTRY int hipEventRecord(void* event, void* stream) {
 
 ENTRY int hipEventElapsedTime(float* time, void* from, void* to) {
   return on_device([&] { return cuEventElapsedTime(time, from, to); });
+}
+
+ENTRY int hipThreadExchangeStreamCaptureMode(int* mode) {
+  return cuThreadExchangeStreamCaptureMode(mode);
 }
 
 ENTRY int hipEventQuery(void* event) {
