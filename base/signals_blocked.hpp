@@ -66,7 +66,8 @@ inline thread_local const sigset_t* mask_of_starter = nullptr;
 }  // namespace detail
 
 /// Starts a thread of the library with all signals blocked. Signals belong to the program, whose
-/// handlers may not expect to run in a library's thread.
+/// handlers may not expect to run in a library's thread. Throws std::system_error when the user or
+/// the control group has as many threads as it may have.
 template <class Body>
 std::thread start_quiet_thread(Body&& body) {
   const SignalsBlocked blocked;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -107,7 +108,8 @@ horo_status report(const Error& error);
 horo_status report(Failure failure);
 horo_status report(const Status& status);
 
-/// Runs `body`, whether or not there is a session. A failed allocation becomes an error.
+/// Runs `body`, whether or not there is a session. A failed allocation becomes an error, and so
+/// does a thread that cannot be started.
 template <typename Body>
 horo_status guarded(Body body) {
   if (process().forked.load(std::memory_order_relaxed)) {
@@ -119,6 +121,11 @@ horo_status guarded(Body body) {
     return body();
   } catch (const std::bad_alloc&) {
     return report(fail(Errc::out_of_memory, "no memory for the call"));
+  } catch (const std::system_error& error) {
+    return report(fail(Errc::resource_exhausted,
+                       "a thread cannot be started: {}; raise the limit of processes, which is "
+                       "`ulimit -u` for a user and pids.max for a control group or container",
+                       error.code().message()));
   }
 }
 

@@ -3,11 +3,28 @@
 
 #include <algorithm>
 #include <mutex>
+#include <system_error>
 #include <unistd.h>
+
+#include "tests/spanning/thread_limit.hpp"
 
 namespace horo::spanning {
 
 using runtime::Session;
+
+namespace {
+
+/// Session::join() with the exception that horo_init turns into an error.
+Result<std::unique_ptr<Session>> join_or_say(runtime::bootstrap::Meeting meeting,
+                                             const runtime::SessionOptions& options) {
+  try {
+    return Session::join(std::move(meeting), options);
+  } catch (const std::system_error& error) {
+    return fail(Errc::resource_exhausted, "{}", error.code().message());
+  }
+}
+
+}  // namespace
 
 TestHosts::TestHosts(Layout layout) : layout_(std::move(layout)) {
   for (const auto& ranks : layout_) size_ += static_cast<int>(ranks.size());
@@ -87,7 +104,8 @@ std::string TestHosts::fail_to_start(const BadStart& start) {
     if (is_in(start.absent, r)) continue;
     threads.emplace_back([&, r] {
       if (is_in(start.late, r)) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      const auto session = Session::join(meeting(r), options);
+      if (r == 0) threads_left = start.threads;
+      const auto session = join_or_say(meeting(r), options);
       const std::lock_guard lock(mutex);
       if (!first.empty()) return;
       first = fmt::format("rank {}: {}", r, session ? "it has started" : session.error().message);

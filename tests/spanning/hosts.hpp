@@ -28,6 +28,7 @@ using Layout = std::vector<std::vector<int>>;
 struct BadStart {
   std::vector<int> absent;  ///< They never join.
   std::vector<int> late;    ///< They join 200 ms after the others.
+  int threads = -1;         ///< Rank 0 can start no more threads than these; -1: any number.
 };
 
 /// The hosts of one job. Each run is an epoch. Threads wait at random race points: HORO_SIM_DELAYS

@@ -25,6 +25,21 @@ TEST_CASE("where a host never connects, the first failure names it, and no leade
   CHECK(failure == "rank 2: the leaders of node2 have not connected");
 }
 
+TEST_CASE("a rank that cannot start a thread fails with the reason, whichever thread that is") {
+  if (is_one_of_many()) return;
+  TestHosts hosts({{0, 1}, {2}});
+  int threads = 0;
+  std::string failure;
+  for (;; ++threads) {
+    CAPTURE(threads);
+    REQUIRE(threads < 40);
+    failure = hosts.fail_to_start({.threads = threads});
+    if (failure.find("it has started") != std::string::npos) break;
+    CHECK(failure == "rank 0: Resource temporarily unavailable");
+  }
+  CHECK(threads >= 3);
+}
+
 TEST_CASE("where a rank never attaches, the first failure names it, and not its host's leader") {
   if (is_one_of_many()) return;
   TestHosts hosts(kTwoEach);

@@ -140,10 +140,16 @@ void DeviceChoice::connect(OpenDevice& gpu) {
                       .timeout = options_.timeout};
   stage_ = Stage::connecting;
   connects_until_ = Deadline::in(SteadyClock::instance(), options_.start_timeout);
-  thread_ = start_quiet_thread([connection = connection_] {
-    connection->made = connection->path->connect(connection->set);
-    connection->done.store(true, std::memory_order_release);
-  });
+  try {
+    thread_ = start_quiet_thread([connection = connection_] {
+      connection->made = connection->path->connect(connection->set);
+      connection->done.store(true, std::memory_order_release);
+    });
+  } catch (const std::system_error& error) {
+    connection_->made =
+        fail(Errc::resource_exhausted, "a thread cannot be started: {}", error.code().message());
+    connection_->done.store(true, std::memory_order_release);
+  }
 }
 
 bool DeviceChoice::has_connected() const {
@@ -158,7 +164,7 @@ Status DeviceChoice::agree(Backend& host) {
     verdict_ = Verdict::late;
     thread_.detach();  // It owns all that it uses.
   } else {
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     verdict_ = connection_->made ? Verdict::connected : Verdict::failed;
     if (!connection_->made)
       reasons_ += fmt::format("; {}: {}", name, connection_->made.error().message);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <pthread.h>
+#include <system_error>
 
 #include "base/signals_blocked.hpp"
 #include "runtime/backends/flat/combine.hpp"
@@ -15,8 +16,12 @@ FlatBackend::FlatBackend(std::unique_ptr<Transport> transport, const Mesh& mesh,
                          FlatOptions options)
     : transport_(std::move(transport)), mesh_(mesh), options_(std::move(options)) {
   for (int l = 0; l < options_.workers; ++l) workers_.push_back(std::make_unique<Worker>());
-  for (std::size_t l = 0; l < workers_.size(); ++l) {
-    workers_[l]->thread = start_quiet_thread([this, l] { run(*workers_[l], l); });
+  try {
+    for (std::size_t l = 0; l < workers_.size(); ++l)
+      workers_[l]->thread = start_quiet_thread([this, l] { run(*workers_[l], l); });
+  } catch (const std::system_error&) {
+    abort();  // Ends those that run already.
+    throw;
   }
 }
 
@@ -67,7 +72,9 @@ void FlatBackend::abort() {
   }
   // With nothing in flight the connections stay: peers may still be receiving what this rank sent.
   if (!idle) transport_->interrupt();
-  for (auto& worker : workers_) worker->thread.join();
+  for (auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
   if (!idle) transport_->hang_up();
   for (auto& worker : workers_) worker->messages.clear();
   const MutexLock lock(mutex_);
