@@ -20,11 +20,11 @@ built = pytest.mark.skipif(not os.path.exists(BESIDE), reason="this build has no
 THERE = "there is no " if not os.path.exists(BESIDE) else "module"
 
 
-def seen(tmp_path, name, **environment):
-    """Runs both_ways.py on two ranks. Returns what the ranks saw, and how each called libhoro."""
+def seen(tmp_path, name, file="both_ways.py", **environment):
+    """Runs a program of support/ on two ranks. Returns what the ranks saw, and how each called libhoro."""
     folder = tmp_path / name
     folder.mkdir()
-    program = os.path.join(HERE, "support", "both_ways.py")
+    program = os.path.join(HERE, "support", file)
     done = job.run(2, [program, str(folder)], HORO_CACHE_CAPACITY="32", **environment)
     assert done.code == 0, done.output
     texts = [(folder / rank).read_text().splitlines() for rank in ("1", "2")]
@@ -41,6 +41,19 @@ def test_results_and_errors_are_those_of_ctypes(tmp_path):
         assert len(by_module[rank]) > 200
         assert by_module[rank] == by_ctypes[rank]
         assert "references: 6 of 6 counts stay" in by_module[rank]
+
+
+def test_arrays_and_capsules_are_read_as_by_ctypes(tmp_path):
+    by_module, used = seen(tmp_path, "module", "both_ways_arrays.py", HORO_CTYPES="0")
+    by_ctypes, unused = seen(tmp_path, "ctypes", "both_ways_arrays.py", HORO_CTYPES="1")
+    assert all(one.startswith(THERE) for one in used), used
+    if THERE == "module":
+        assert used == ["module; ctypes (0, 0, 0)"] * 2
+    assert all(one.startswith("HORO_CTYPES is set; ctypes ") and "0" not in one.rpartition("ctypes ")[2] for one in unused), unused
+    for rank in (0, 1):
+        assert len(by_module[rank]) > 300
+        assert by_module[rank] == by_ctypes[rank]
+        assert "references: 5 of 5 counts stay" in by_module[rank]
 
 
 LEAKS = """

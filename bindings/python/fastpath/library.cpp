@@ -23,7 +23,8 @@ bool take_address(PyObject* functions, const char* name, Function& function) {
 }
 
 bool take_addresses(PyObject* functions, LibraryFunctions& library) {
-  return take_address(functions, "horo_submit", library.submit) &&
+  return take_address(functions, "horo_declare", library.declare) &&
+         take_address(functions, "horo_submit", library.submit) &&
          take_address(functions, "horo_submit_with", library.submit_with) &&
          take_address(functions, "horo_submit_all", library.submit_all) &&
          take_address(functions, "horo_poll", library.poll) &&

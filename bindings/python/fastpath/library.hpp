@@ -11,6 +11,7 @@ namespace horo::fastpath {
 
 /// Addresses in libhoro. This module links no libhoro, so there is never a second one.
 struct LibraryFunctions {
+  decltype(&horo_declare) declare = nullptr;
   decltype(&horo_submit) submit = nullptr;
   decltype(&horo_submit_with) submit_with = nullptr;
   decltype(&horo_submit_all) submit_all = nullptr;

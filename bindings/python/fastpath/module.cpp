@@ -3,6 +3,8 @@
 // without it, the package does the same in Python.
 #include <array>
 
+#include "bindings/python/fastpath/arrays.hpp"
+#include "bindings/python/fastpath/declarations.hpp"
 #include "bindings/python/fastpath/library.hpp"
 #include "bindings/python/fastpath/operations.hpp"
 #include "bindings/python/fastpath/record_fields.hpp"
@@ -15,7 +17,7 @@ namespace {
 
 /// The package refuses a module with another number. A change of a function's arguments or meaning
 /// raises it, here and in horo/_extension.py.
-constexpr int kInterface = 4;
+constexpr int kInterface = 5;
 
 PyMethodDef fast(const char* name, FastFunction function) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFastCall,
@@ -44,8 +46,11 @@ bool add_type(PyObject* module, const char* name, Ref type) {
 }
 
 PyObject* make_module() {
-  static std::array<PyMethodDef, 12> methods{
+  static std::array<PyMethodDef, 15> methods{
       fast("connect", connect),
+      PyMethodDef{"declare", declare, METH_O, nullptr},
+      PyMethodDef{"array_address", array_address, METH_O, nullptr},
+      PyMethodDef{"read_capsule", read_capsule, METH_O, nullptr},
       fast("submit", submit),
       fast("submit_at", submit_at),
       fast("submit_parts", submit_parts),

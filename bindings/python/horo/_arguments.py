@@ -22,7 +22,7 @@ def resolve_op(average, op):
         return AVERAGE
     if op not in range(len(OP_NAMES)):
         raise ValueError(f"op {op!r} is not one of {', '.join(OP_NAMES)}")
-    return op
+    return int(op)  # it may be a number of numpy
 
 
 BY_KNOBS = (0, 0)  # what a tensor gets that asks for nothing

@@ -19,8 +19,9 @@ from horo._arguments import BY_KNOBS
 
 NAME = "horo._fastpath"
 FILE = "horo-fastpath.abi3.so"
-INTERFACE = 4  # kInterface of the module; another number belongs to another release
+INTERFACE = 5  # kInterface of the module; another number belongs to another release
 _FUNCTIONS = (
+    "horo_declare",
     "horo_submit",
     "horo_submit_with",
     "horo_submit_all",

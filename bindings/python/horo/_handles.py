@@ -5,7 +5,7 @@ A handle is the number of one operation (horo_op), or a negative number for a gr
 An operation owns its buffers until it completes. PENDING keeps them alive until a caller has
 waited for it.
 
-The extension module replaces the functions submit, wait, poll and synchronize where it is there. It does
+The extension module replaces the functions declare, submit, wait, poll and synchronize where it is there. It does
 the same in the usual case, and calls the functions here in all others.
 """
 
@@ -42,17 +42,45 @@ _fastpath = _extension.module
 # -- Submission --------------------------------------------------------------------------------
 
 
+class Description(NamedTuple):
+    """A signature as horo_declare() takes it; see horo_tensor_desc."""
+
+    kind: int
+    op: int
+    dtype: int
+    shape: tuple[int, ...]
+    root_rank: int
+    prescale: float
+    postscale: float
+    group: Optional[bytes]
+    group_size: int
+    wire_dtype: int
+    wire_feedback: int
+    memory: int
+
+
+def _declare(record):
+    """Declares a record's name with its description and returns the status."""
+    number, description = ctypes.c_uint64(), record.description
+    shape = description.shape
+    fields = description._replace(shape=(ctypes.c_int64 * len(shape))(*shape))._asdict()
+    size = ctypes.sizeof(_native.TensorDesc)
+    given = _native.TensorDesc(size, record.name, ndim=len(shape), process_set=record.set, **fields)
+    status = fast.horo_declare(given, ctypes.addressof(number))
+    if not status:
+        record.tensor = number.value
+    return status
+
+
 def declare_again(record):
     """Declares a record's name, which is new or which the runtime has evicted."""
-    number = ctypes.c_uint64()
-    status = fast.horo_declare(record.description, ctypes.addressof(number))
+    status = _declare(record)
     if status == DUPLICATE and _ends(record):
-        status = fast.horo_declare(record.description, ctypes.addressof(number))
+        status = _declare(record)
     if status == NOT_INITIALIZED and _job.is_planned():
         _job.need()
-        status = fast.horo_declare(record.description, ctypes.addressof(number))
+        status = _declare(record)
     check(status)
-    record.tensor = number.value
 
 
 def submit_again(record, source, target):
@@ -340,7 +368,7 @@ poll_again = poll
 if _fastpath is not None and not TYPE_CHECKING:
     _extension.connect(globals())
     submit, wait, synchronize = _fastpath.submit, _fastpath.wait, _fastpath.synchronize
-    submit_at, poll = _fastpath.submit_at, _fastpath.poll
+    submit_at, poll, _declare = _fastpath.submit_at, _fastpath.poll, _fastpath.declare
 
 
 def result_of(handle, ranks, status=None, place=None):

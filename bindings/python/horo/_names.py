@@ -82,24 +82,9 @@ def declare(
     for what, factor in (("prescale", prescale), ("postscale", postscale)):
         if factor != factor:
             raise ValueError(f"{record.name.decode()}: the {what} factor is not a number (nan)")
-    description = _native.TensorDesc(
-        size=ctypes.sizeof(_native.TensorDesc),
-        name=record.name,
-        kind=kind,
-        op=op,
-        dtype=code,
-        ndim=len(shape),
-        shape=(ctypes.c_int64 * len(shape))(*shape),
-        root_rank=root,
-        prescale=prescale,
-        postscale=postscale,
-        process_set=record.set,
-        wire_dtype=wire[0],
-        wire_feedback=wire[1],
-        memory=memory,
+    description = _handles.Description(
+        kind, op, code, tuple(shape), root, prescale, postscale, *(group or (None, 0)), *wire, memory
     )
-    if group:
-        description.group, description.group_size = group
     record.signature = None
     record.description = description
     _handles.declare_again(record)

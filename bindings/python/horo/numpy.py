@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from horo import _extension
 from horo._arena import allocate
 from horo._arguments import (
     ADASUM as Adasum,
@@ -74,6 +75,10 @@ if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
     Array: TypeAlias = NDArray[Any]
+
+
+# The address of an array that is itself a part, or None; None where only this package can tell.
+_array_address = None if _extension.module is None else _extension.module.array_address
 
 
 def _needs_copy(array):
@@ -159,7 +164,17 @@ class _NumpyFace(Face):
         return numpy.array(numbers, numpy.int32)
 
     def pointer(self, part):
-        return part.seen.address if isinstance(part, DevicePart) else part.ctypes.data
+        if isinstance(part, DevicePart):
+            return part.seen.address
+        address = None if _array_address is None else _array_address(part)
+        return part.ctypes.data if address is None else address
+
+    def address(self, array):
+        if _array_address is None:
+            return super().address(array)
+        address = _array_address(array)
+        # The buffer protocol does not have bfloat16 and other dtypes of extensions.
+        return super().address(array) if address is None else address
 
     def dtype(self, part):
         # ml_dtypes calls bfloat16 as horo.h does.

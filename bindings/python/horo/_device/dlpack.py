@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from horo import _extension
+
 CUDA, ROCM = 2, 10  # DLDeviceType
 
 # (DLDataTypeCode, bits) by the names of horo.h
@@ -22,6 +24,9 @@ _TYPES = {
     "bool": (1, 8),  # libraries before 2024 do not know the code for truth values
     "bfloat16": (4, 16),
 }
+
+_NAMES = {pair: name for name, pair in _TYPES.items() if name != "bool"}
+_NAMES[6, 8] = "bool"
 
 
 class _Device(ctypes.Structure):
@@ -97,28 +102,39 @@ class Seen:
     def __init__(self, made: Any) -> None:
         """Fails: ValueError (not a capsule that nobody has used; a dtype that horo.h has not)."""
         self.capsule = made
-        tensor = Managed.from_address(_pointer(made, _NAME)).tensor
-        rank = tensor.dimensions
-        self.shape = tuple(tensor.shape[:rank])
-        self.address = (tensor.data or 0) + tensor.offset
-        self.device = (tensor.device.type, tensor.device.index)
-        self.dtype = _name(tensor.type)
-        strides = tensor.strides[:rank] if tensor.strides else None
-        self.contiguous = strides is None or _in_order(self.shape, strides)
+        self.address, self.shape, self.device, given, self.contiguous = read_capsule(made)
+        self.dtype = _name(*given)
+
+
+def _read_capsule(made):
+    """(address, shape, (type of device, its index), (code, bits, lanes of the dtype), whether it is
+    contiguous)"""
+    tensor = Managed.from_address(_pointer(made, _NAME)).tensor
+    rank, given = tensor.dimensions, tensor.type
+    shape = tuple(tensor.shape[:rank])
+    strides = tensor.strides[:rank] if tensor.strides else None
+    return (
+        (tensor.data or 0) + tensor.offset,
+        shape,
+        (tensor.device.type, tensor.device.index),
+        (given.code, given.bits, given.lanes),
+        strides is None or _in_order(shape, strides),
+    )
+
+
+read_capsule = _read_capsule if _extension.module is None else _extension.module.read_capsule
 
 
 def item_bytes(dtype: str) -> int:
     return _TYPES[dtype][1] // 8
 
 
-def _name(given):
-    if given.lanes == 1 and (given.code, given.bits) == (6, 8):
-        return "bool"
-    for name, (code, bits) in _TYPES.items():
-        if given.lanes == 1 and name != "bool" and (given.code, given.bits) == (code, bits):
-            return name
+def _name(code, bits, lanes):
+    found = _NAMES.get((code, bits)) if lanes == 1 else None
+    if found is not None:
+        return found
     raise ValueError(
-        f"DLPack's type (code {given.code}, {given.bits} bits, {given.lanes} lanes) is not one of "
+        f"DLPack's type (code {code}, {bits} bits, {lanes} lanes) is not one of "
         + ", ".join(_TYPES)
     )
 
