@@ -176,6 +176,18 @@ def check_ranks_that_trace_in_another_order():
     close(second(own()), 2 * all_own().sum(0))
 
 
+def check_programs_compiled_ahead():
+    function = jax.jit(lambda x, factor=1.0: summed(x) * factor, donate_argnums=0)
+    program = function.lower(own(), factor=2.0).compile()
+    for _ in range(4):  # jax starts a program in another way from the second time on
+        close(program(own(), factor=2.0), 2 * all_own().sum(0))
+        close(function(own(), factor=2.0), 2 * all_own().sum(0))
+    fails(TypeError, lambda: program(own((2,)), factor=2.0), "float32[2]")
+    several = jax.jit(lambda x: (summed(x), x * 2, horo.allgather(x))).lower(own()).compile()
+    for _ in range(3):
+        close(several(own())[0], all_own().sum(0))
+
+
 def check_shapes_that_change():
     program = jax.jit(summed)
     for rows in (4, 5, 4, 6):

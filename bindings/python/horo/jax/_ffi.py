@@ -48,15 +48,23 @@ class _Order(effects.Effect):
     __str__ = __repr__ = lambda self: "HoroOrder"
 
 
+class _Call(effects.Effect):
+    __str__ = __repr__ = lambda self: "HoroCall"
+
+
 ORDER = _Order()
+# It has no order and no token. jax starts what `lower().compile()` returns by a quick way that passes no tokens,
+# unless the program has an effect without order, and XLA then misses an argument.
+CALL = _Call()
+effects.ordered_effects.add_type(_Order)
 for _kinds in (
     effects.lowerable_effects,
-    effects.ordered_effects,
     effects.control_flow_allowed_effects,
     effects.custom_derivatives_allowed_effects,
     effects.remat_allowed_effects,
 ):
     _kinds.add_type(_Order)
+    _kinds.add_type(_Call)
 
 
 def _load():

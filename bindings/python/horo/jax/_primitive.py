@@ -37,7 +37,7 @@ def bind(spec, arrays):
 def _abstract(*avals, spec):
     results = shapes(spec, [aval.shape for aval in avals])
     made = [aval.update(shape=tuple(shape), weak_type=False) for aval, shape in zip(avals, results)]
-    return made, {_ffi.ORDER}
+    return made, {_ffi.ORDER, _ffi.CALL}
 
 
 # -- Outside jit, under grad or vmap -----------------------------------------------------------------
