@@ -136,6 +136,27 @@ def test_missing_or_old_torch_is_refused(tmp_path, version):
     assert (version or "pip install torch") in last, last
 
 
+@pytest.mark.parametrize(
+    "module, old, package, needs",
+    (
+        ("horo.mxnet", "1.8.0", ("mxnet",), "horo.mxnet needs MXNet 1.9"),
+        ("horo.lightning", "1.9.5", ("lightning", "pytorch_lightning"), "horo.lightning needs Lightning 2"),
+    ),
+)
+def test_a_missing_or_old_framework_is_refused(tmp_path, module, old, package, needs):
+    hide = "import sys; sys.modules.update(dict.fromkeys(%r))\n" % (package,)
+    if module == "horo.lightning":
+        pytest.importorskip("torch")
+    done = run_alone(hide + f"import {module}")
+    assert done.code == 1 and needs in done.output and "pip install" in done.output, done.output
+    for name in package:
+        (tmp_path / f"{name}.py").write_text(f"__version__ = {old!r}")
+    path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]
+    done = run_alone(f"import {module}", PYTHONPATH=path)
+    last = done.output.strip().splitlines()[-1]
+    assert done.code == 1 and needs in last and f"this is {old}" in last.replace("lightning ", ""), done.output
+
+
 def test_broken_torch_raises_its_own_error(tmp_path):
     (tmp_path / "torch.py").write_text("import what_torch_needs")
     path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]

@@ -12,6 +12,8 @@ from horo.errors import LibraryError
 from horo.lightning._environment import is_started_by_horo, make_environment
 
 NAMES = ("horo", "horovod")
+OLDEST = 2
+NEEDS = "horo.lightning needs Lightning 2 or newer: pip install lightning"
 _PACKAGES = ("lightning", "pytorch_lightning")
 _Base: Any = object  # in the subclass, DDPStrategy follows
 
@@ -66,12 +68,23 @@ def make_strategy(strategies, environments):
     return type("HoroStrategy", (_OnHoro, strategies.DDPStrategy), members)
 
 
+def _is_old(package):
+    """Whether Lightning's package is too old. Fails: ModuleNotFoundError (it is not installed)."""
+    version = str(getattr(importlib.import_module(package), "__version__", OLDEST))
+    return int(version.partition(".")[0]) < OLDEST, f"{package} {version}"
+
+
 def register() -> None:
-    """Registers the strategy in Lightning's packages that are installed. Fails: LibraryError (none is)."""
-    found = []
+    """Registers the strategy in Lightning's packages that are installed. Fails: LibraryError (none is, or
+    only older ones are)."""
+    found, refused = [], []
     for package in _PACKAGES:
         base = f"{package}.pytorch" if package == "lightning" else package
         try:
+            is_old, version = _is_old(package)
+            if is_old:
+                refused.append(version)
+                continue
             strategies = importlib.import_module(f"{base}.strategies")
             environments = importlib.import_module(f"{base}.plugins.environments")
         except ModuleNotFoundError as error:
@@ -83,4 +96,4 @@ def register() -> None:
         if NAMES[0] not in registry:
             make_strategy(strategies, environments).register_strategies(registry)
     if not found:
-        raise LibraryError("horo.lightning needs Lightning 2: pip install lightning")
+        raise LibraryError("; this is ".join([NEEDS, *refused[:1]]))
