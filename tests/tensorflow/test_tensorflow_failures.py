@@ -53,6 +53,12 @@ def test_children_of_an_input_pipeline_do_not_disturb_a_training():
     assert done.code == 0 and done.output.count("all right") == 2, done.output
 
 
+def test_two_frameworks_in_one_process_do_not_disturb_each_other():
+    pytest.importorskip("jax")
+    done = job.run(2, [program("two_frameworks.py")])
+    assert done.code == 0 and done.output.count("all right") == 2, done.output
+
+
 def test_memory_that_cannot_be_had_is_an_error_of_the_op():
     """Each allocation of the module fails once."""
     failing = os.path.join(os.environ["HORO_TEST_BIN"], "..", "tests", "failing_malloc.so")
