@@ -186,6 +186,23 @@ def check_a_function_with_another_order_on_each_rank():
             equal(found, tf.add_n(parts(tf.float32, (index + 1,))))
 
 
+def check_a_rank_may_be_eager_while_another_runs_a_function():
+    """Calls with a name meet, whichever way each rank makes them."""
+
+    def several(x):
+        total = horo.allreduce(x, op=horo.Sum, name="mixed.sum")
+        both = horo.grouped_allreduce([x, x * 2.0], op=horo.Sum, name="mixed.group")
+        return [total, *both, horo.allgather(x, name="mixed.rows"), horo.broadcast(x, 0, name="mixed.root")]
+
+    traced = tf.function(several)
+    every = parts(tf.float32, (3,))
+    total = tf.add_n(every)
+    for step in range(4):
+        found = (traced if (horo.rank() + step) % 2 else several)(part(horo.rank(), tf.float32, (3,)))
+        for one, wanted in zip(found, [total, total, total * 2.0, tf.concat(every, 0), every[0]]):
+            equal(one, wanted)
+
+
 def check_traces_with_other_shapes_share_names():
     function = tf.function(lambda x: horo.allreduce(x, op=horo.Sum))
     for rows in (3, 5, 3, 4, 5, 3):
