@@ -53,6 +53,11 @@ def test_children_of_an_input_pipeline_do_not_disturb_a_training():
     assert done.code == 0 and done.output.count("all right") == 2, done.output
 
 
+def test_functions_that_run_at_the_same_time_in_another_order():
+    done = job.run(2, [program("functions_at_once.py")])
+    assert done.code == 0 and done.output.count("all right") == 2, done.output
+
+
 def test_two_frameworks_in_one_process_do_not_disturb_each_other():
     pytest.importorskip("jax")
     done = job.run(2, [program("two_frameworks.py")])

@@ -12,6 +12,7 @@ import tensorflow as tf
 from horo import _native
 from horo.errors import LibraryError
 
+BLOCKING_THREADS = 64  # of TensorFlow's pool, where kernels block
 MODULE = os.path.join("horo", "horo-tensorflow.so")
 
 
@@ -52,5 +53,20 @@ def _load():
     return made, bool(library.horo_tensorflow_asynchronous())
 
 
+def _add_threads():
+    """Gives TensorFlow threads for kernels that block. Functions with collectives that run at the same time
+    block one each, in an order that may differ between the ranks; with no thread left, ranks wait for
+    each other for ever."""
+    threading = tf.config.threading
+    if threading.get_inter_op_parallelism_threads():
+        return  # the program has chosen
+    try:
+        threading.set_inter_op_parallelism_threads(max(BLOCKING_THREADS, os.cpu_count() or 1))
+    except RuntimeError:  # TensorFlow has started its threads
+        pass
+
+
 # `ops` has a function for each op. ASYNCHRONOUS: kernels do not block TensorFlow's threads.
 ops, ASYNCHRONOUS = _load()
+if not ASYNCHRONOUS:
+    _add_threads()
