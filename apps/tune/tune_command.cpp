@@ -27,8 +27,8 @@ constexpr const char* kUsualConfigFile = "horo-tuned.yaml";
 /// Where the knobs that can be tuned were set.
 std::string origins_of_set_knobs(const Settings& settings) {
   std::string text;
-  for (const auto& key :
-       {knobs::kFusionThreshold.text.key, knobs::kCycleTime.text.key, knobs::kWakeDelay.text.key}) {
+  for (const auto& key : {knobs::kFusionThreshold.text.key, knobs::kCycleTime.text.key,
+                          knobs::kWakeDelay.text.key, knobs::kSmallMessage.text.key}) {
     if (settings.is_set(key))
       text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", key, settings.origin(key).text());
   }
@@ -36,8 +36,8 @@ std::string origins_of_set_knobs(const Settings& settings) {
 }
 
 /// Everything that restarts search. Fails: invalid_argument (nothing is left to search).
-Result<TrialSpace> space_of(const TuneRequest& request) {
-  HORO_TRY(auto dimensions, knob_dimensions(request.job.settings));
+Result<TrialSpace> space_of(const TuneRequest& request, JobShape shape) {
+  HORO_TRY(auto dimensions, knob_dimensions(request.job.settings, shape));
   if (!request.space.empty()) {
     HORO_TRY(const auto document, read_document(request.space));
     HORO_TRY(auto others,
@@ -59,14 +59,9 @@ Result<TrialSpace> space_of(const TuneRequest& request) {
   return TrialSpace::make(std::move(dimensions));
 }
 
-bool runtime_has_free_knob(const Settings& settings) {
-  return !settings.is_set(knobs::kFusionThreshold.text.key) ||
-         !settings.is_set(knobs::kCycleTime.text.key) ||
-         !settings.is_set(knobs::kWakeDelay.text.key);
-}
-
 /// Fails where no trial could differ from another.
-Status check_something_to_tune(const TuneRequest& request, const TrialSpace& space) {
+Status check_something_to_tune(const TuneRequest& request, const TrialSpace& space,
+                               JobShape shape) {
   const auto& settings = request.job.settings;
   if (request.job.options.np == 1 && request.space.empty()) {
     return fail(Errc::invalid_argument,
@@ -74,7 +69,7 @@ Status check_something_to_tune(const TuneRequest& request, const TrialSpace& spa
                 "or name variables of other libraries with --space");
   }
   const bool nothing = request.mode == TrialMode::restart ? space.space().nothing_to_tune()
-                                                          : !runtime_has_free_knob(settings);
+                                                          : !runtime_has_free_knob(settings, shape);
   if (!nothing) return {};
   return fail(Errc::invalid_argument,
               "there is nothing to tune: {}; leave one of them out, or name variables of other "
@@ -162,9 +157,10 @@ int show_result(const TuneRecord& record, const TuneSummary& summary, const Tune
 
 int tune_command(const TuneRequest& request) {
   log::set_level(request.job.settings.get(knobs::kLogLevel));
-  const auto space = space_of(request);
+  const auto shape = shape_of(request.job, [](const char* name) { return std::getenv(name); });
+  const auto space = space_of(request, shape);
   if (!space) return usage_error("horo tune", space.error());
-  if (const auto checked = check_something_to_tune(request, *space); !checked)
+  if (const auto checked = check_something_to_tune(request, *space, shape); !checked)
     return usage_error("horo tune", checked.error());
   auto runs = JobRuns::make(request);
   if (!runs) return refuse_tuning(runs.error());

@@ -19,6 +19,7 @@ expect "exit code online" "$code" 1
 expect_in "standard error online" "$err" "no data set"
 
 # A command that fails with one setting only: that trial is marked, and the others are compared.
+# shellcheck disable=SC2016 # the inner shell expands it
 try timeout 100 horo tune -np 2 --space space.yaml --fusion-threshold 1MiB --cycle-time 0 --trials 4 --json -- \
   sh -c '[ "${TUNE_MODE-}" != slow ] || { echo "there is no mode slow" >&2; exit 3; }'
 expect "exit code with one failing setting" "$code" 0
@@ -30,6 +31,13 @@ expect_in "standard error with one failing setting" "$err" "failed: exit code 3"
 # A request that leaves nothing to tune is refused at once.
 refused "there is nothing to tune: fusion.threshold by flag --fusion-threshold, cycle.time by environment HORO_CYCLE_TIME" \
   env HORO_CYCLE_TIME=1ms horo tune -np 2 --restart --fusion-threshold 1MiB -- true
+# Between hosts the small message is free, too.
+most=(--fusion-threshold 1MiB --cycle-time 0 --wake-delay 50us)
+refused "wake.delay by flag --wake-delay; leave one of them out" horo tune -np 2 "${most[@]}" -- true
+refused "small.message by flag --small-message; leave one" horo tune -H a:1,b:1 "${most[@]}" --small-message 64KiB -- true
+try horo tune -H a:1,b:1 "${most[@]}" --dry-run -- train
+expect "exit code when only the small message is free" "$code" 0
+expect_in "plan when only the small message is free" "$out" "the default: small.message=64KiB"
 refused "there is nothing to tune: a job of one rank reduces nothing" horo tune -np 1 -- true
 refused "no command to run is given" horo tune -np 2
 refused "space.yml': opening it: No such file" horo tune -np 2 --space "$scratch/space.yml" -- true

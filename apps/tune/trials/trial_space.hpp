@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/tune/record/tune_record.hpp"
+#include "apps/tune/trials/job_shape.hpp"
 #include "autotune/search_space.hpp"
 #include "base/knobs/settings.hpp"
 
@@ -65,12 +66,10 @@ class TrialSpace {
   autotune::SearchSpace space_;
 };
 
-enum class JobShape : std::uint8_t { any, several_hosts };
-
 /// The knobs of Horo that restarts may tune: those that are not set. The wake delay is not among
 /// them: while it is free, the runtime measures and writes its log. The small message is, where
 /// several hosts are certain.
 Result<std::vector<TrialDimension>> knob_dimensions(const Settings& settings,
-                                                    JobShape shape = JobShape::any);
+                                                    JobShape shape = JobShape::unknown);
 
 }  // namespace horo::apps

@@ -65,6 +65,32 @@ TEST_CASE("a wrong option names what is allowed") {
   CHECK(parse_budget("1.5h").value() == 5400);
 }
 
+TEST_CASE("a job is known to have several hosts only if its ranks need more than one") {
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  const auto shape = [&](std::vector<const char*> words) {
+    words.emplace_back("x");
+    return shape_of(request_of(std::move(words)).value().job, nothing);
+  };
+  CHECK(shape({"-np", "2"}) == JobShape::one_host);
+  CHECK(shape({"-H", "a:1,b:1"}) == JobShape::several_hosts);
+  CHECK(shape({"-np", "2", "-H", "a:2,b:2"}) == JobShape::one_host);
+  CHECK(shape({"-np", "2", "-H", "a:2,b:2", "--ranks-per-host", "1"}) == JobShape::several_hosts);
+  // horo run says what is wrong with these.
+  CHECK(shape({"--hostfile", "/nowhere/hosts"}) == JobShape::unknown);
+  CHECK(shape({"-np", "9", "-H", "a:1"}) == JobShape::unknown);
+}
+
+TEST_CASE("a job that leaves only the small message free has something to tune between hosts") {
+  const auto settings =
+      request_of({"--fusion-threshold", "1MiB", "--cycle-time", "0", "--wake-delay", "50us", "x"})
+          .value()
+          .job.settings;
+  CHECK(runtime_has_free_knob(settings, JobShape::several_hosts));
+  CHECK(runtime_has_free_knob(settings, JobShape::unknown));
+  CHECK_FALSE(runtime_has_free_knob(settings, JobShape::one_host));
+  CHECK(runtime_has_free_knob(Settings(), JobShape::one_host));
+}
+
 TEST_CASE("knobs that the user has set are not among the dimensions") {
   CHECK(knob_dimensions(Settings()).value().size() == 2);
   CHECK(knob_dimensions(Settings(), JobShape::several_hosts).value().size() == 3);
