@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +20,7 @@
 #include <horo/horo.h>
 
 #include "autotune/chance/draws.hpp"
+#include "autotune/steady_part.hpp"
 #include "base/result.hpp"
 #include "bench/parse_numbers.hpp"
 
@@ -84,7 +87,7 @@ Status step(Model& model, std::uint64_t over_us) {
   return check(horo_wait_all(model.operations.data(), count, -1), "horo_wait_all");
 }
 
-/// Seconds of a step, the mean over `steps`.
+/// Seconds of a step: the mean of `steps`, without slower ones at the beginning, as jobs measure.
 Result<double> time_cell(const Options& options, const Cell& cell) {
   setenv("HORO_FUSION_THRESHOLD", fmt::format("{}", cell.threshold).c_str(), 1);
   setenv("HORO_CYCLE_TIME", fmt::format("{}us", cell.cycle_us).c_str(), 1);
@@ -92,12 +95,17 @@ Result<double> time_cell(const Options& options, const Cell& cell) {
   HORO_TRY_STATUS(check(horo_init(), "horo_init"));
   HORO_TRY(auto model, declare(options));
   for (std::uint64_t i = 0; i < options.warm_up; ++i) HORO_TRY_STATUS(step(model, options.over_us));
-  const auto begin = Clock::now();
-  for (std::uint64_t i = 0; i < options.steps; ++i) HORO_TRY_STATUS(step(model, options.over_us));
-  const std::chrono::duration<double> took = Clock::now() - begin;
+  std::vector<double> times;
+  for (std::uint64_t i = 0; i < options.steps; ++i) {
+    const auto begin = Clock::now();
+    HORO_TRY_STATUS(step(model, options.over_us));
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
   const bool prints = horo_rank() == 0;
   HORO_TRY_STATUS(check(horo_shutdown(), "horo_shutdown"));
-  const double seconds = took.count() / static_cast<double>(options.steps);
+  const auto steady = std::span(times).subspan(autotune::steady_begin(times));
+  const double seconds =
+      std::accumulate(steady.begin(), steady.end(), 0.0) / static_cast<double>(steady.size());
   double bytes = 0;
   for (const auto count : options.counts) bytes += 4 * static_cast<double>(count);
   if (prints) {

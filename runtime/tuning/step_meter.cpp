@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "autotune/steady_part.hpp"
+
 namespace horo::runtime::tuning {
 
 namespace {
@@ -101,42 +103,52 @@ double StepMeter::longest_step() const {
   return std::numeric_limits<double>::infinity();
 }
 
-Sample StepMeter::mean_of_steps(double longest) const {
-  const auto counts = [longest](const Step& step) {
-    return static_cast<double>(step.ticks) <= longest;
-  };
-  double bytes = 0, ticks = 0, kept = 0, squares = 0;
+Sample StepMeter::mean_of_steps() const {
+  const auto longest = longest_step();
+  std::vector<Step> kept;
+  std::vector<double> times;  // Per byte, because steps may move different data.
   for (const auto& step : steps_) {
-    if (!counts(step)) continue;
+    if (static_cast<double>(step.ticks) > longest) continue;
+    kept.push_back(step);
+    times.push_back(static_cast<double>(step.ticks) / static_cast<double>(step.bytes));
+  }
+  const auto settling = autotune::steady_begin(times);
+  const auto counted = std::span(kept).subspan(settling);
+  const auto count = static_cast<double>(counted.size());
+  double bytes = 0, ticks = 0, squares = 0;
+  for (const auto& step : counted) {
     bytes += static_cast<double>(step.bytes);
     ticks += static_cast<double>(step.ticks);
-    ++kept;
   }
   const auto score = bytes / ticks;
-  for (const auto& step : steps_) {
+  for (const auto& step : counted) {
     const auto off = static_cast<double>(step.bytes) - score * static_cast<double>(step.ticks);
-    if (counts(step)) squares += off * off;
+    squares += off * off;
   }
   return {.score = score,
           // The standard error of a ratio of two means.
-          .standard_error = std::sqrt(squares / (kept * (kept - 1))) / (ticks / kept),
-          .steps = static_cast<std::size_t>(kept),
-          .pauses = steps_.size() - static_cast<std::size_t>(kept),
-          .bytes_per_step = bytes / kept};
+          .standard_error = std::sqrt(squares / (count * (count - 1))) / (ticks / count),
+          .steps = counted.size(),
+          .pauses = steps_.size() - kept.size(),
+          .settling = settling,
+          .bytes_per_step = bytes / count};
 }
 
 std::optional<Sample> StepMeter::judge() const {
   const auto least = std::max<std::int64_t>(2, rules_.least_steps);
   const auto count = static_cast<std::int64_t>(steps_.size());
   if (count == kFewSteps) {
-    const auto sample = mean_of_steps(longest_step());
-    if (sample.steps > 1 && sample.score < poor_score_) return sample;
+    const auto sample = mean_of_steps();
+    const auto& last = steps_.back();
+    const bool stays_poor =
+        static_cast<double>(last.bytes) < poor_score_ * static_cast<double>(last.ticks);
+    if (sample.steps > 1 && sample.score < poor_score_ && stays_poor) return sample;
   }
   // Looks at some of the steps only, because each look goes through all of them.
   if (count < least || count % std::max<std::int64_t>(1, least / 10) != 0) return std::nullopt;
   const bool last = count >= kMostTimes * least;
   if (measured_ticks_ < rules_.least_ticks && !last) return std::nullopt;
-  const auto sample = mean_of_steps(longest_step());
+  const auto sample = mean_of_steps();
   if (last) return sample;
   const bool enough = sample.steps >= static_cast<std::size_t>(least) &&
                       sample.standard_error <= rules_.good_error * sample.score;

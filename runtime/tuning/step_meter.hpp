@@ -36,8 +36,9 @@ inline constexpr double kPauseMedians = 3;
 struct Sample {
   double score = 0;           ///< Bytes per tick.
   double standard_error = 0;  ///< The standard error of `score`.
-  std::size_t steps = 0;
-  std::size_t pauses = 0;  ///< Steps that were left out.
+  std::size_t steps = 0;      ///< Steps that count.
+  std::size_t pauses = 0;     ///< Steps that were left out.
+  std::size_t settling = 0;   ///< Steps that were left out at the beginning: they were slower.
   double bytes_per_step = 0;
 };
 
@@ -47,11 +48,13 @@ class StepMeter {
   explicit StepMeter(const SampleRules& rules) : rules_(rules) {}
 
   /// Begins a sample. What comes before the next end of a step and the step after it do not count,
-  /// because a part of their tensors may still move as before.
+  /// because a part of their tensors may still move as before. Nor do slower steps after that,
+  /// until the training is steady (autotune/steady_part.hpp); the sample takes as many steps more.
   void begin();
 
   /// From now on a sample with a lower score is poor: it ends after kFewSteps steps, because nobody
-  /// needs to know precisely how slow it is. 0: none is.
+  /// needs to know precisely how slow it is. If its last step is not poor, it goes on, because its
+  /// first steps may be slow. 0: none is poor.
   void set_poor_score(double bytes_per_tick) { poor_score_ = bytes_per_tick; }
 
   /// An entry is done at `ticks`. Returns the sample that it completes; the meter then rests until
@@ -80,7 +83,8 @@ class StepMeter {
   std::optional<Sample> end_step(std::uint64_t ticks);
   /// Longer steps are pauses.
   double longest_step() const;
-  Sample mean_of_steps(double longest) const;
+  /// Without pauses, and without the slower steps at the beginning.
+  Sample mean_of_steps() const;
   /// The sample, if it is complete.
   std::optional<Sample> judge() const;
 

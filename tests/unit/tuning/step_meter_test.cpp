@@ -118,7 +118,7 @@ TEST_CASE("a sample grows with the noise, up to a limit, and states its error") 
     if (noise == 0.01) CHECK(sample.steps < 20);
     if (noise == 0.05) CHECK(sample.steps > 10);
     if (noise == 0.3) {
-      CHECK(sample.steps + sample.pauses == 10 * kMostTimes);
+      CHECK(sample.steps + sample.pauses + sample.settling == 10 * kMostTimes);
       CHECK(share > 0.02);
     } else {
       CHECK(share <= 0.01);
@@ -143,6 +143,27 @@ TEST_CASE("a sample that is poor by far ends after few steps") {
     CHECK(training.sample->score == Approx(1));
     CHECK(training.sample->steps == (poor > 1 ? 3 : 10));
   }
+}
+
+TEST_CASE("slower steps at the beginning do not count, and as many more are measured") {
+  Training training({.least_steps = 10});
+  training.meter.begin();
+  // A connection's window grows while it carries the first steps.
+  for (const std::uint64_t ticks : {260, 260, 240, 200, 150, 120}) training.step(ticks);
+  while (!training.sample) training.step(100);
+  CHECK(training.sample->score == Approx(10));
+  CHECK(training.sample->settling == 5);  // The end of each step has a part of the next one.
+  CHECK(training.sample->steps >= 10);
+}
+
+TEST_CASE("a setting whose first steps are slow is not given up as poor") {
+  Training training({.least_steps = 10});
+  training.meter.set_poor_score(10);
+  training.meter.begin();
+  for (const std::uint64_t ticks : {260, 260, 240}) training.step(ticks);
+  while (!training.sample) training.step(90);
+  CHECK(training.sample->score == Approx(1000.0 / 90));
+  CHECK(training.sample->steps >= 10);
 }
 
 TEST_CASE("a tensor that comes once does not mark the steps") {
