@@ -21,6 +21,7 @@ constexpr int kMostRanks = 1'000'000;
 constexpr int kMostRanksOfHost = 64;   // The simulator keeps the ranks of a host as bits of a word.
 constexpr double kMostStepMs = 3.6e6;  // An hour.
 constexpr double kMostLatencyUs = 1e6;
+constexpr double kMostBurst = 1e9;
 /// The bytes of a sum take no longer on the slowest link, which they cross several times.
 constexpr double kMostSumSeconds = 3600;
 
@@ -72,6 +73,12 @@ class Section {
     double gbits = link.bytes_per_second * 8 / 1e9;
     number("gbit_per_s", 1e-3, 1e5, gbits);
     link.bytes_per_second = gbits * 1e9 / 8;
+  }
+
+  /// A link between hosts.
+  void uplink(Uplink& up) {
+    link(up);
+    number("burst_bytes", 0, kMostBurst, up.burst_bytes);
   }
 
   /// The value of one of `words`, by its index.
@@ -159,7 +166,7 @@ void read_hosts(Section& top, const Uplink& usual, Cluster& cluster, const std::
     Section section(node, name, file, fault);
     section.whole("count", 1, kMostHosts, group.count);
     section.whole("ranks", 1, kMostRanksOfHost, group.ranks);
-    section.link(group.link);
+    section.uplink(group.link);
     section.end();
     cluster.groups.push_back(group);
     if (fault && (cluster.hosts() > kMostHosts || cluster.ranks() > kMostRanks)) {
@@ -264,7 +271,7 @@ Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluste
   Section top(root, "", file, fault);
   Uplink usual{.latency = std::chrono::microseconds(50)};
   if (auto links = top.section("links")) {
-    links->link(usual);
+    links->uplink(usual);
     links->time("jitter_us", 1e3, cluster.jitter, kMostLatencyUs);
     links->end();
   }

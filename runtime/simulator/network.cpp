@@ -17,20 +17,18 @@ void Network::use(ClusterLinks links) {
 /// The bytes pass both cards at the same time, each after those that came to it before. Frames from
 /// host to host keep their order.
 void Network::cross(int from, int to, double bytes, TimePoint departure, Event arrive) {
-  const auto taking = [bytes](const Uplink& link) {
-    return Duration(static_cast<Duration::rep>(bytes / link.bytes_per_second * 1e9));
-  };
   const auto& a = links_->hosts[static_cast<std::size_t>(from)];
   const auto& b = links_->hosts[static_cast<std::size_t>(to)];
   auto& out = cards_[static_cast<std::size_t>(from)];
   const auto latency = (a.latency + b.latency) / 2;
-  const auto first = std::max(out.out, departure) + latency;
-  out.out = first - latency + taking(a);
+  const auto begin = std::max(out.out, departure - a.credit());
+  out.out = begin + a.taking(bytes);
   out.sent += static_cast<std::uint64_t>(bytes);
-  at(first,
-     [=, this, last = out.out + latency, taken = taking(b), arrive = std::move(arrive)]() mutable {
+  at(std::max(begin, departure) + latency,
+     [=, this, last = std::max(out.out, departure) + latency, credit = b.credit(),
+      taken = b.taking(bytes), arrive = std::move(arrive)]() mutable {
        auto& in = cards_[static_cast<std::size_t>(to)];
-       in.in = std::max(in.in, now_) + taken;
+       in.in = std::max(in.in, now_ - credit) + taken;
        auto arrival = std::max(in.in, last);
        if (model_.jitter > Duration::zero()) {
          auto& wire = wires_[{from, to}];

@@ -33,6 +33,16 @@ struct LinkModel {
 struct Uplink {
   Duration latency{};  ///< A message from host to host has half of each side's.
   double bytes_per_second = 1.25e9;
+  /// So many bytes pass at once after a pause: links of virtual machines and tc's tbf are limited
+  /// by a bucket of tokens, which a pause fills.
+  double burst_bytes = 0;
+
+  Duration taking(double bytes) const {
+    return Duration(static_cast<Duration::rep>(bytes / bytes_per_second * 1e9));
+  }
+
+  /// The time that the burst saves.
+  Duration credit() const { return taking(burst_bytes); }
 };
 
 /// Links of a described cluster. Without it each pair of hosts has a wire of its own.
@@ -108,6 +118,7 @@ class Network {
   };
 
   struct Card {
+    // Without a burst; with one, up to so much earlier as it saves.
     TimePoint out{};  ///< When all that was handed over has left.
     TimePoint in{};   ///< When all that has begun to come in will be there.
     std::uint64_t sent = 0;

@@ -13,8 +13,9 @@ namespace horo::runtime::sim {
 namespace {
 
 constexpr std::uint64_t kSmallest = 4;
-constexpr int kStepsBefore = 2;  // The first agrees on names.
-constexpr int kSteps = 2;
+// The first agrees on names, and after the others the hosts are as far apart as they stay.
+constexpr int kStepsBefore = 3;
+constexpr int kSteps = 4;
 constexpr auto kLimit = std::chrono::hours(100'000);  // It is virtual time.
 
 /// The steps of one training with one setting.
@@ -26,6 +27,9 @@ class StepRun {
         small_message_(values.small_message),
         world_(tuned(cluster, values)) {
     world_.network().use(links_of(cluster));
+    credit_ = world_.network().links()->hosts.front().credit();
+    for (const auto& link : world_.network().links()->hosts)
+      credit_ = std::min(credit_, link.credit());
     places_.resize(static_cast<std::size_t>(world_.hosts()));
     world_.on_publish([this](int host, SetId, std::uint64_t entry) { entry_came(host, entry); });
     for (std::size_t t = 0; t < training_.tensors.size(); ++t) {
@@ -34,20 +38,16 @@ class StepRun {
     }
   }
 
-  /// The time of a step.
-  Duration step() {
-    auto& network = world_.network();
-    const auto begin = network.now();
-    for (std::size_t t = 0; t < training_.tensors.size(); ++t)
-      network.at(begin + training_.tensors[t].at, [this, t] { submit(t); });
-    left_ = training_.tensors.size();
-    HORO_CHECK(world_.run(kLimit, [this] { return left_ == 0; }));
-    const auto end = std::max(network.now(), begin + training_.compute);
-    world_.run(end - network.now(), [] { return false; });
-    return end - begin;
+  /// Runs all steps. Each host begins its next step when it has the results of the one before, as
+  /// a training does: one that has them early declares its tensors early, too.
+  StepPrediction run() {
+    for (std::size_t h = 0; h < places_.size(); ++h) begin_step(h);
+    HORO_CHECK(world_.run(kLimit, [this] { return done_.size() == kStepsBefore + kSteps; }));
+    const auto& first = done_[kStepsBefore - 1];
+    const auto& last = done_.back();
+    return {.step = (last.at - first.at) / kSteps,
+            .entries = (last.entries - first.entries) / kSteps};
   }
-
-  std::uint64_t entries() const { return entries_; }
 
  private:
   static WorldParams tuned(const Cluster& cluster, const TunedValues& values) {
@@ -58,12 +58,35 @@ class StepRun {
     return params;
   }
 
-  void submit(std::size_t tensor) {
+  /// A step that all hosts have done.
+  struct Done {
+    TimePoint at{};
+    std::uint64_t entries = 0;  ///< Since the first step.
+  };
+
+  void begin_step(std::size_t host) {
+    auto& place = places_[host];
+    place.begin = world_.network().now();
+    place.left = training_.tensors.size();
+    for (std::size_t t = 0; t < training_.tensors.size(); ++t)
+      world_.network().at(place.begin + training_.tensors[t].at,
+                          [this, host, t] { submit(host, t); });
+  }
+
+  void end_step(std::size_t host) {
+    const auto steps = ++places_[host].steps;
+    const bool by_all = std::all_of(places_.begin(), places_.end(),
+                                    [steps](const Place& one) { return one.steps >= steps; });
+    if (by_all) done_.push_back({.at = world_.network().now(), .entries = entries_});
+    if (steps < kStepsBefore + kSteps) begin_step(host);
+  }
+
+  void submit(std::size_t host, std::size_t tensor) {
     Signature signature;
     const auto extent = static_cast<std::int64_t>(training_.tensors[tensor].bytes / 4);
     HORO_CHECK(set_shape(signature, {&extent, 1}));
-    for (int r = 0; r < world_.size(); ++r)
-      HORO_CHECK(world_.submit(Rank{r}, names_[tensor], signature));
+    for (const auto rank : world_.params().hosts[host].ranks)
+      HORO_CHECK(world_.submit(rank, names_[tensor], signature));
   }
 
   /// An entry of the log, until all hosts have run it.
@@ -75,11 +98,15 @@ class StepRun {
     TimePoint begin{};        ///< When the root has cut it, if it came to no host late.
   };
 
-  /// The entries of a host.
+  /// The entries of a host, and its step.
   struct Place {
     std::uint64_t came = 0;       ///< Entries that it has.
     std::uint64_t scheduled = 0;  ///< Entries whose end is known.
-    TimePoint free{};             ///< The end of the last of them.
+    TimePoint ended{};            ///< The end of the last of them.
+    TimePoint link_free{};        ///< When the link has carried their bytes, as Network's cards.
+    TimePoint begin{};            ///< The step began then.
+    std::size_t left = 0;         ///< Tensors of the step that have no result.
+    int steps = 0;                ///< Steps that it has done.
   };
 
   Running& running(std::uint64_t entry) { return running_[entry - finished_]; }
@@ -112,32 +139,42 @@ class StepRun {
       const auto& one = running(place.scheduled);
       if (one.arrived < places_.size()) return;
       const auto times = predictor_.sum_times(one.bytes, small_message_);
-      place.free = std::max(one.begin + times.ends[host], place.free + times.link);
-      world_.network().at(place.free, [this, host, entry = place.scheduled] { end(host, entry); });
+      // Alone, it would end so, and its bytes would be at the link at that time.
+      const auto alone = one.begin + times.ends[host];
+      const auto at_link = alone - std::max(Duration{}, times.link - credit_);
+      place.link_free = std::max(place.link_free, at_link - credit_) + times.link;
+      place.ended = std::max({alone, place.link_free, place.ended});
+      world_.network().at(place.ended, [this, host, entry = place.scheduled] { end(host, entry); });
     }
   }
 
   void end(std::size_t host, std::uint64_t entry) {
     auto& one = running(entry);
-    if (--one.left == 0) left_ -= one.names.size();
+    --one.left;
+    auto& place = places_[host];
+    place.left -= one.names.size();
     while (!running_.empty() && running_.front().left == 0) {
       running_.pop_front();
       ++finished_;
     }
     world_.log(static_cast<int>(host)).finish_next();
+    if (place.left > 0) return;
+    const auto computed = std::max(world_.network().now(), place.begin + training_.compute);
+    world_.network().at(computed, [this, host] { end_step(host); });
   }
 
   StepPredictor& predictor_;
   const TrainingStep& training_;
   const std::uint64_t small_message_;
   World world_;
+  Duration credit_{};  ///< The time that a link's burst saves, on the link where it is least.
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> bytes_of_;
   std::vector<Place> places_;    ///< By host.
   std::deque<Running> running_;  ///< By entry, from the first that has not ended everywhere.
   std::uint64_t finished_ = 0;
-  std::size_t left_ = 0;
   std::uint64_t entries_ = 0;
+  std::vector<Done> done_;
 };
 
 /// By host, how much later than at the root an entry arrives.
@@ -169,12 +206,7 @@ StepPredictor::StepPredictor(const Cluster& cluster)
 }
 
 StepPrediction StepPredictor::predict(const TunedValues& values) {
-  StepRun run(*this, cluster_, values);
-  for (int i = 0; i < kStepsBefore; ++i) run.step();
-  const auto before = run.entries();
-  Duration total{};
-  for (int i = 0; i < kSteps; ++i) total += run.step();
-  return {.step = total / kSteps, .entries = (run.entries() - before) / kSteps};
+  return StepRun(*this, cluster_, values).run();
 }
 
 StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes, std::uint64_t small_message) {

@@ -60,7 +60,7 @@ TEST_CASE("a fault of a cluster file has its line, its key, its value and what i
         "c.yaml:4: links.latency_us is 'fast'; it must be a number from 0 to 1000000");
   CHECK(fault_of("hosts:\n  - rank: 2\n") ==
         "c.yaml:2: there is no key 'hosts[0].rank'; hosts[0] has count, ranks, latency_us, "
-        "gbit_per_s");
+        "gbit_per_s, burst_bytes");
   CHECK(fault_of("hosts: 3\n") == "c.yaml:1: hosts is '3'; it must be a list");
   CHECK(fault_of("hosts:\n  - ranks: 2\nfailures:\n  - {host: 1}\n") ==
         "c.yaml:4: failures[0].host is '1'; it must be a whole number from 0 to 0");

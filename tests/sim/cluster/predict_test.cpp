@@ -75,6 +75,34 @@ TEST_CASE("sums that follow each other take at least the time of all their bytes
   CHECK(found < bytes_ms + 15);
 }
 
+TEST_CASE("a link's burst carries the first bytes after a pause at once") {
+  auto cluster = cluster_of(1, 1 << 20, 5ms);
+  const auto step = [&cluster](double burst) {
+    cluster.groups[0].link.burst_bytes = burst;
+    // Everything goes one way.
+    return ms(StepPredictor(cluster).predict({.small_message = 16 << 20}).step);
+  };
+  const auto without = step(0);
+  const auto saved = 1e3 * (64 << 10) / 125e6;
+  CHECK(step(64 << 10) == Approx(without - saved).margin(0.1));
+  // The bytes that a burst has not carried wait for the link's rate, whatever else is in flight.
+  cluster.training.tensors.assign(40, {.bytes = 1 << 20});
+  const auto both = [&cluster](double burst) {
+    cluster.groups[0].link.burst_bytes = burst;
+    return ms(StepPredictor(cluster).predict({.fusion_threshold = 0}).step);
+  };
+  CHECK(both(64 << 10) < both(0));
+  CHECK(both(64 << 10) > 40 * (1 << 20) / 125e6 * 1e3);
+}
+
+TEST_CASE("a host that has its results early begins the next step early") {
+  // All is sent one way. The root has the result of the other host 10 ms after it began the sum,
+  // and the other host has the root's 5 ms earlier. So its tensors of the next step, which it
+  // declares at once, are at the root when the root begins that step.
+  StepPredictor predictor(cluster_of(1, 4096, 5ms));
+  CHECK(ms(predictor.predict({}).step) == Approx(10).margin(0.3));
+}
+
 TEST_CASE("a sum that is just too large for one way over the network takes two") {
   // Up to half of the small message each of two hosts sends everything at once.
   StepPredictor predictor(cluster_of(1, 4, 5ms));
