@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "autotune/replicates.hpp"
+#include "runtime/tuning/tuning_space.hpp"
 
 namespace horo::bench {
 
@@ -102,19 +103,35 @@ Surface hartmann() {
 /// The values that a surface is about.
 enum class Values : std::uint8_t { threshold_and_cycle, small_message_too };
 
-SearchSpace fusion_space(Values values, std::int64_t most_cycle_us, std::int64_t step_us) {
-  std::vector<Dimension> dimensions{
-      {.name = "fusion.threshold",
-       .range = IntegerRange{.least = 0, .most = 256 << 20, .step = 64 << 10},
-       .fallback = std::int64_t{64} << 20U},
-      {.name = "cycle.time",
-       .range = IntegerRange{.least = 0, .most = most_cycle_us, .step = step_us},
-       .fallback = std::int64_t{0}}};
-  if (values == Values::small_message_too) {
-    dimensions.push_back(
-        {.name = "small.message",
-         .range = IntegerRange{.least = 16 << 10, .most = 16 << 20, .step = 16 << 10},
-         .fallback = std::int64_t{64} << 10U});
+/// The space that jobs search, in bytes and microseconds.
+std::vector<Dimension> dimensions_of_jobs(Values values) {
+  constexpr std::int64_t kThresholdUnit = 65536, kCycleUnit = 1, kSmallUnit = 16384;
+  const auto space = runtime::tuning::TuningSpace::make(
+      {}, {.wake_delay = false, .small_message = values == Values::small_message_too});
+  if (!space) {
+    fmt::print(stderr, "bench_autotune: {}\n", space.error().message);
+    std::exit(1);
+  }
+  auto dimensions = space->space().dimensions();
+  for (auto& one : dimensions) {
+    const auto unit = one.name == "fusion.threshold" ? kThresholdUnit
+                      : one.name == "small.message"  ? kSmallUnit
+                                                     : kCycleUnit;
+    auto& range = std::get<IntegerRange>(one.range);
+    range.least *= unit;
+    range.most *= unit;
+    range.step *= unit;
+    one.fallback = std::get<std::int64_t>(one.fallback) * unit;
+  }
+  return dimensions;
+}
+
+/// The same with the cycle times of Horovod's tuner and of recordings.
+SearchSpace wide_space(Values values) {
+  auto dimensions = dimensions_of_jobs(values);
+  for (auto& one : dimensions) {
+    if (one.name == "cycle.time")
+      one.range = IntegerRange{.least = 0, .most = 100'000, .step = 100};
   }
   return checked(std::move(dimensions));
 }
@@ -137,13 +154,11 @@ Reading noisy_reading(double truth, double deviation, RandomDraws& draws) {
 
 namespace {
 
-/// Jobs search the first space (runtime/tuning/tuning_space.cpp), in bytes and microseconds.
-/// Recordings and Horovod's tuner have the ranges of the other.
 Surface surface_of(Values values) {
-  return {.space = fusion_space(values, 10'000, 50),
+  return {.space = checked(dimensions_of_jobs(values)),
           .scale = ScoreScale::relative,
           .raw = horovods_ranges(),
-          .wide = fusion_space(values, 100'000, 100)};
+          .wide = wide_space(values)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // "threshold,cycle_us,bytes per second", with small messages "threshold,cycle_us,small,...".
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -87,33 +88,79 @@ Status step(Model& model, std::uint64_t over_us) {
   return check(horo_wait_all(model.operations.data(), count, -1), "horo_wait_all");
 }
 
-/// Seconds of a step: the mean of `steps`, without slower ones at the beginning, as jobs measure.
-Result<double> time_cell(const Options& options, const Cell& cell) {
+/// The steps of a cell, without slower ones at the beginning, as jobs measure.
+struct Steady {
+  double mean = 0;   ///< Seconds of a step.
+  double error = 0;  ///< The standard error of `mean`.
+  std::size_t steps = 0;
+};
+
+Steady steady_of(std::span<const double> times) {
+  const auto kept = times.subspan(autotune::steady_begin(times));
+  const auto count = static_cast<double>(kept.size());
+  const double mean = std::accumulate(kept.begin(), kept.end(), 0.0) / count;
+  double squares = 0;
+  for (const double time : kept) squares += (time - mean) * (time - mean);
+  return {.mean = mean,
+          .error = std::sqrt(squares / (count * std::max(1.0, count - 1))),
+          .steps = kept.size()};
+}
+
+/// A cell is measured in parts of `steps`. As in jobs, parts follow until the standard error is
+/// small, but not without end.
+constexpr double kGoodError = 0.01;
+constexpr std::uint64_t kMostParts = 8;
+
+/// Whether rank 0 wants another part. All ranks get the same answer.
+Result<bool> goes_on(bool wanted) {
+  float votes = horo_rank() == 0 && wanted ? 1 : 0;
+  const std::int64_t extent = 1;
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = "surface.goes_on";
+  desc.ndim = 1;
+  desc.shape = &extent;
+  horo_tensor tensor = 0;
+  horo_op operation = 0;
+  HORO_TRY_STATUS(check(horo_declare(&desc, &tensor), "horo_declare"));
+  HORO_TRY_STATUS(check(horo_submit(tensor, &votes, &votes, &operation), "horo_submit"));
+  HORO_TRY_STATUS(check(horo_wait_all(&operation, 1, -1), "horo_wait_all"));
+  return votes > 0;
+}
+
+Result<Steady> measure(Model& model, const Options& options) {
+  std::vector<double> times;
+  for (std::uint64_t part = 1;; ++part) {
+    for (std::uint64_t i = 0; i < options.steps; ++i) {
+      const auto begin = Clock::now();
+      HORO_TRY_STATUS(step(model, options.over_us));
+      times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    const auto steady = steady_of(times);
+    const bool rough = steady.error > kGoodError * steady.mean || steady.steps < options.steps;
+    HORO_TRY(const bool more, goes_on(part < kMostParts && rough));
+    if (!more) return steady;
+  }
+}
+
+/// Measures a cell in a session of its own, and prints its line.
+Status time_cell(const Options& options, const Cell& cell) {
   setenv("HORO_FUSION_THRESHOLD", fmt::format("{}", cell.threshold).c_str(), 1);
   setenv("HORO_CYCLE_TIME", fmt::format("{}us", cell.cycle_us).c_str(), 1);
   if (cell.small) setenv("HORO_SMALL_MESSAGE", fmt::format("{}", *cell.small).c_str(), 1);
   HORO_TRY_STATUS(check(horo_init(), "horo_init"));
   HORO_TRY(auto model, declare(options));
   for (std::uint64_t i = 0; i < options.warm_up; ++i) HORO_TRY_STATUS(step(model, options.over_us));
-  std::vector<double> times;
-  for (std::uint64_t i = 0; i < options.steps; ++i) {
-    const auto begin = Clock::now();
-    HORO_TRY_STATUS(step(model, options.over_us));
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-  }
+  HORO_TRY(const auto steady, measure(model, options));
   const bool prints = horo_rank() == 0;
   HORO_TRY_STATUS(check(horo_shutdown(), "horo_shutdown"));
-  const auto steady = std::span(times).subspan(autotune::steady_begin(times));
-  const double seconds =
-      std::accumulate(steady.begin(), steady.end(), 0.0) / static_cast<double>(steady.size());
   double bytes = 0;
   for (const auto count : options.counts) bytes += 4 * static_cast<double>(count);
   if (prints) {
     const auto small = cell.small ? fmt::format("{},", *cell.small) : std::string();
-    fmt::print("{},{},{}{:.6g}\n", cell.threshold, cell.cycle_us, small, bytes / seconds);
+    fmt::print("{},{},{}{:.6g}\n", cell.threshold, cell.cycle_us, small, bytes / steady.mean);
   }
   std::fflush(stdout);
-  return seconds;
+  return {};
 }
 
 std::vector<Cell> grid_of(const Options& options) {
@@ -134,8 +181,7 @@ Status record(const Options& options) {
   for (std::uint64_t repeat = 0; repeat < options.repeats; ++repeat) {
     for (std::size_t i = cells.size(); i > 1; --i) std::swap(cells[i - 1], cells[draws.below(i)]);
     for (const auto& cell : cells) {
-      HORO_TRY(const double seconds, time_cell(options, cell));
-      static_cast<void>(seconds);
+      HORO_TRY_STATUS(time_cell(options, cell));
     }
   }
   return {};
