@@ -68,6 +68,16 @@ TEST_CASE("a start value outside the searched range stays as it is") {
   CHECK(space->tuning_of(space->space().fallback()).cycle_ns == 777);
 }
 
+TEST_CASE("cycle times from 2.5 to 7.5 ms have more than a quarter of the searched line") {
+  const auto space = TuningSpace::make({}, {.fusion_threshold = false, .wake_delay = false});
+  REQUIRE(space);
+  const auto at = [&space](std::uint64_t ns) {
+    return space->space().encode(space->setting_of({.cycle_ns = ns}).value()).front();
+  };
+  CHECK(at(7'500'000) - at(2'500'000) > 0.25);
+  CHECK(at(1'000'000) - at(0) < 0.5);
+}
+
 TEST_CASE("samples of the warm-up do not count") {
   auto course = course_of({}, {.warmup_samples = 2});
   for (int i = 0; i < 2; ++i) {
