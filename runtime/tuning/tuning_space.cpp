@@ -22,9 +22,9 @@ struct Row {
 };
 
 // The ranges contain what helped anywhere: thresholds up to four times the default, cycle times
-// that a step can bear, in steps that leave little room to those below 1 ms, which are all alike,
-// wake delays from "at once" to "late" (kLateWakeNs), and small messages up
-// to what a link of 10 Gbit/s carries in a round trip of 13 ms.
+// that a step can bear, wake delays from "at once" to "late" (kLateWakeNs), and small messages up
+// to what a link of 10 Gbit/s carries in a round trip of 13 ms. Finer steps of the cycle time would
+// give half of the searched line to less than 0.7 ms.
 constexpr std::array<Row, 4> kRows{{
     {.knob = "fusion.threshold",
      .value = &Tuning::fusion_threshold,
