@@ -270,12 +270,12 @@ std::string stop_text(const TrialDriver& driver, TrialStop stop, const TrialRule
                        duration_text(rules.most_seconds));
   }
   const double each = driver.seconds_per_trial();
-  constexpr double kTrialsToConfirm = 12;
+  constexpr double kTrialsToConfirm = 12;  // At least, to search and to confirm the best in turns.
+  const auto trials = std::max(kTrialsToConfirm, 2.0 * static_cast<double>(count));
   return fmt::format(
-      "the budget of {} ended after {} trials of {} each; about {} are needed to "
-      "search, and to confirm the best in turns: --budget {:.0f}s",
-      duration_text(rules.most_seconds), count, duration_text(each), kTrialsToConfirm,
-      kTrialsToConfirm * each + 1);
+      "the budget of {} ended the search after {} trials of {} each; about {:.0f} take --budget "
+      "{:.0f}s",
+      duration_text(rules.most_seconds), count, duration_text(each), trials, trials * each + 1);
 }
 
 Result<TuneOutcome> tune_by_restarts(const TuneRequest& request, const TrialSpace& space,
