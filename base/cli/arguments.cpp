@@ -2,6 +2,7 @@
 #include "base/cli/arguments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <utility>
@@ -44,7 +45,39 @@ const Flag* find_letter(const CommandRow& command, char letter) {
   return found == command.flags.end() ? nullptr : &*found;
 }
 
+/// An option of another launcher, and what to write instead.
+struct Foreign {
+  std::string_view name;  ///< With "-" for "_".
+  std::string_view instead;
+};
+
+constexpr std::array kForeign{
+    Foreign{"nproc-per-node", "torchrun's; write '-np N', or '--ranks-per-host N' with hosts"},
+    Foreign{"nnodes", "torchrun's; name the hosts with '-H' or '--hostfile'"},
+    Foreign{"node-rank", "torchrun's; one 'horo run' starts the ranks of all hosts"},
+    Foreign{"rdzv-backend", "torchrun's; horo needs no rendezvous of the user's"},
+    Foreign{"rdzv-endpoint", "torchrun's; horo needs no rendezvous of the user's"},
+    Foreign{"rdzv-id", "torchrun's; horo needs no rendezvous of the user's"},
+    Foreign{"master-addr", "torchrun's; horo sets MASTER_ADDR for the ranks"},
+    Foreign{"master-port", "torchrun's; horo sets MASTER_PORT for the ranks"},
+    Foreign{"standalone", "torchrun's; horo runs on this machine when no hosts are named"},
+    Foreign{"machinefile", "mpirun's; write '--hostfile FILE'"},
+    Foreign{"oversubscribe", "mpirun's; give a host more slots: '-H NAME:SLOTS'"},
+    Foreign{"genv", "mpirun's; ranks get the launcher's environment: see --env-allow"},
+    Foreign{"x", "mpirun's; ranks get the launcher's environment: see --env-allow"},
+};
+
+std::string hint_for_foreign(std::string_view word) {
+  std::string dashed(word);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  const auto found = std::find_if(kForeign.begin(), kForeign.end(),
+                                  [&](const Foreign& one) { return one.name == dashed; });
+  return found == kForeign.end() ? "" : fmt::format("; it is {}", found->instead);
+}
+
 Failure unknown(const CommandRow& command, std::string_view written, std::string_view word) {
+  if (const auto hint = hint_for_foreign(word); !hint.empty())
+    return fail(Errc::invalid_argument, "unknown option '{}'{}", written, hint);
   std::vector<std::string> names;
   each_name(command, [&](const Flag& flag, const std::string& name) {
     if (!flag.hidden) names.push_back(fmt::format("--{}", name));
@@ -83,6 +116,8 @@ Result<Name> find_short(const CommandRow& command, std::string_view word) {
   const auto written = fmt::format("-{}", word);
   for (const auto* option : {"np", "n", "H"}) {
     const std::string_view start(option);
+    if (word == start)
+      return fail(Errc::invalid_argument, "unknown option '{}'; it is one of 'horo run'", written);
     if (word.starts_with(start) &&
         (start != "n" || std::isdigit(static_cast<unsigned char>(word[1])) != 0)) {
       return fail(Errc::invalid_argument, "unknown option '{}'; write '-{} {}'", written, start,

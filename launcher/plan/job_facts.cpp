@@ -19,12 +19,18 @@ namespace horo::launcher {
 
 namespace {
 
+/// The command has a word that a user may have meant for `horo run`.
+bool has_np(const std::vector<std::string>& command) {
+  return std::any_of(command.begin(), command.end(),
+                     [](const std::string& word) { return word == "-np" || word == "--np"; });
+}
+
 Result<discovery::FoundHosts> find_hosts(const JobRequest& request, discovery::NoHosts no_hosts) {
   const auto& settings = request.settings;
   const int per_host = settings.get(knobs::kRanksPerHost);
   std::optional<int> here = request.np;
   if (!here && per_host != 0) here = per_host;
-  return discovery::find_hosts(
+  auto found = discovery::find_hosts(
       {.list = request.hosts,
        .hostfile = request.hostfile,
        .script = request.script,
@@ -35,6 +41,9 @@ Result<discovery::FoundHosts> find_hosts(const JobRequest& request, discovery::N
        .timeout = settings.get(knobs::kDiscoveryTimeout),
        .cancel = request.cancel,
        .environment = [&](const char* name) { return request.variable(name); }});
+  if (found || here || !has_np(request.command)) return found;
+  return fail(found.error().code, "{} before the command; behind it, -np is an option of {}",
+              found.error().message, request.command.front());
 }
 
 discovery::HostSet without(const discovery::HostSet& hosts,

@@ -75,6 +75,11 @@ TEST_CASE("an unknown option is named with the nearest known one") {
         "!unknown option '--fusion-treshold'; did you mean '--fusion-threshold'?");
   CHECK(told({"--zzzzzz"}) == "!unknown option '--zzzzzz'");
   CHECK(told({"-q"}) == "!unknown option '-q'");
+  CHECK(told({"--nproc_per_node", "2", "x"}) ==
+        "!unknown option '--nproc_per_node'; it is torchrun's; write '-np N', or '--ranks-per-host "
+        "N' with hosts");
+  CHECK(told({"--machinefile", "x"}) ==
+        "!unknown option '--machinefile'; it is mpirun's; write '--hostfile FILE'");
 }
 
 TEST_CASE("a range may be two words, as horovodrun takes it, or one") {
