@@ -220,7 +220,11 @@ void Claims::for_tensors_in_flight(Use use) {
 }
 
 Error departure_of(Rank rank) {
-  return fail(Errc::shut_down, "rank {} has shut down; nothing can complete without it", rank)
+  return fail(Errc::shut_down,
+              "rank {} has left the job, and nothing can complete without it: its program ended or "
+              "called shutdown. Give all ranks the same number of steps, or let those that have "
+              "fewer call join()",
+              rank)
       .with({.ranks = {rank.value()}})
       .take();
 }

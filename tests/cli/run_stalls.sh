@@ -77,7 +77,7 @@ expect "report" "$(grep -cE '^(horo:|) *rank 1 .*killed by signal 9 \(SIGKILL\)'
 # A rank leaves in good order before the others check: they fail at once instead of waiting.
 for _ in 1 2 3; do
   try timeout 60 horo run -np 2 "$rank" reduce=a only=0 lose=b
-  expect_in "what the other rank gets" "$out$err" "rank 0: shut_down: rank 1 has shut down; nothing can complete without it"
+  expect_in "what the other rank gets" "$out$err" "rank 0: shut_down: rank 1 has left the job, and nothing can complete without it: its program ended or called shutdown. Give all ranks the same number of steps, or let those that have fewer call join()"
 done
 
 # A rank is stopped in the middle of an operation.

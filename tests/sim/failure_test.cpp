@@ -140,7 +140,9 @@ TEST_CASE("when a rank leaves, operations that can no longer complete end, and n
       CHECK(status_of(*job.buffers(r)[0]) == left);  // All or none.
       CHECK(status_of(*job.buffers(r)[1]) == Errc::shut_down);
       CHECK(job.engine(r).health().error().message ==
-            "rank 2 has shut down; nothing can complete without it");
+            "rank 2 has left the job, and nothing can complete without it: its program ended or "
+            "called shutdown. Give all ranks the same number of steps, or let those that have "
+            "fewer call join()");
     }
   }
 }

@@ -447,7 +447,10 @@ TEST_CASE("operations that a rank on another host left end with shut_down") {
       const auto* never = job.rank(r).submitted.at(1);
       CHECK(never->status() == Errc::shut_down);
       CHECK(never->message() ==
-            fmt::format("rank {} has shut down; nothing can complete without it", leaver));
+            fmt::format("rank {} has left the job, and nothing can complete without it: its "
+                        "program ended or called shutdown. Give all ranks the same number of "
+                        "steps, or let those that have fewer call join()",
+                        leaver));
     }
   }
 }
