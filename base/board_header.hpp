@@ -25,7 +25,8 @@
 namespace horo {
 
 inline constexpr std::uint64_t kBoardMagic = 0x31304f524f48ULL;  // "HORO01", little endian
-inline constexpr std::uint32_t kBoardVersion = 2;
+/// Raised with every change of the layout of a board; board_version_test.cpp notices one.
+inline constexpr std::uint32_t kBoardVersion = 3;
 inline constexpr int kMaxLocalRanks = 1024;
 
 /// Parts of a board that are mapped by themselves begin at multiples of this. It is a multiple of
