@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -19,20 +20,30 @@ namespace {
 constexpr std::uint64_t kPublicMemory = 1;   // Frame buffer that the host reaches.
 constexpr std::uint64_t kPrivateMemory = 2;  // Frame buffer that it does not.
 
-/// The numbers by which the entries of a folder are called, in order.
-std::vector<int> numbers_in(const std::string& path) {
+/// The names of a folder's entries.
+std::vector<std::string> names_in(const std::string& path) {
   struct Close {
     void operator()(DIR* folder) const { closedir(folder); }
   };
 
-  std::vector<int> numbers;
+  std::vector<std::string> names;
   const std::unique_ptr<DIR, Close> folder(opendir(path.c_str()));
-  if (!folder) return numbers;
+  if (!folder) return names;
   while (const auto* entry = readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The numbers by which the entries of a folder are called, in order.
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  for (const auto& name : names_in(path)) {
     int number = 0;
-    const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (read.ec == std::errc{} && read.ptr == name.data() + name.size()) numbers.push_back(number);
+    const auto* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data(), end, number);
+    if (read.ec == std::errc{} && read.ptr == end) numbers.push_back(number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -86,6 +97,35 @@ std::string first_line(const std::string& path) {
   return text ? text->substr(0, text->find('\n')) : "";
 }
 
+/// The temperature by the sensor at the edge of the chip, or else of the hottest place (junction),
+/// or else of the first sensor.
+int celsius_of(const std::string& device) {
+  constexpr std::uint64_t kMilli = 1000;
+  int celsius = -1;
+  for (const auto& name : names_in(device + "/hwmon")) {
+    const auto sensors = fmt::format("{}/hwmon/{}", device, name);
+    for (int sensor = 1; sensor <= 3; ++sensor) {
+      const auto degrees = number_in(fmt::format("{}/temp{}_input", sensors, sensor));
+      if (!degrees) continue;
+      const auto label = first_line(fmt::format("{}/temp{}_label", sensors, sensor));
+      if (celsius < 0 || label == "edge") celsius = static_cast<int>(*degrees / kMilli);
+      if (label == "edge") return celsius;
+    }
+  }
+  return celsius;
+}
+
+/// The processes that have memory on the GPU with this id of KFD.
+std::vector<int> processes_on(const std::string& root, std::uint64_t id) {
+  std::vector<int> processes;
+  const auto all = root + "/sys/class/kfd/kfd/proc";
+  for (const auto process : numbers_in(all)) {
+    if (number_in(fmt::format("{}/{}/vram_{}", all, process, id)).value_or(0) != 0)
+      processes.push_back(process);
+  }
+  return processes;
+}
+
 AmdGpu read_gpu(const std::string& root, const std::string& node, const std::string& text) {
   const auto id = property(text, "unique_id");
   AmdGpu gpu{.index = 0,
@@ -94,16 +134,26 @@ AmdGpu read_gpu(const std::string& root, const std::string& node, const std::str
              .name = {},
              .target = target_of(property(text, "gfx_target_version")),
              .memory = memory_of(node)};
-  const auto device = fmt::format("{}/sys/bus/pci/devices/{}", root, gpu.pci);
+  const auto device = pci_folder(root, gpu.pci);
   gpu.name = first_line(device + "/product_name");
   if (gpu.name.empty()) gpu.name = gpu.target.empty() ? "unknown model" : gpu.target;
   gpu.used = number_in(device + "/mem_info_vram_used").value_or(0);
   if (const auto busy = number_in(device + "/gpu_busy_percent"))
     gpu.busy = static_cast<int>(std::min<std::uint64_t>(*busy, 100));
+  gpu.celsius = celsius_of(device);
+  if (const auto known = number_in(node + "/gpu_id")) gpu.processes = processes_on(root, *known);
   return gpu;
 }
 
 }  // namespace
+
+std::string pci_folder(const std::string& root, const std::string& pci) {
+  return fmt::format("{}/sys/bus/pci/devices/{}", root, pci);
+}
+
+bool has_amd_driver(const std::string& root) {
+  return access((root + "/sys/class/kfd/kfd").c_str(), F_OK) == 0;
+}
 
 std::vector<AmdGpu> amd_gpus(const std::string& root) {
   std::vector<AmdGpu> gpus;

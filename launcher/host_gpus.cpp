@@ -10,6 +10,7 @@
 
 #include "base/mutex.hpp"
 #include "base/signals_blocked.hpp"
+#include "discovery/amd_gpus.hpp"
 #include "discovery/gpus.hpp"
 #include "discovery/nvml/gpu_list.hpp"
 
@@ -38,12 +39,87 @@ timeline::LiveGpu live(const discovery::Gpu& gpu, const std::vector<timeline::Li
   return seen;
 }
 
+discovery::Gpu gpu_of(discovery::AmdGpu&& gpu) {
+  return {.index = gpu.index,
+          .name = std::move(gpu.name),
+          .uuid = std::move(gpu.uuid),
+          .pci = std::move(gpu.pci),
+          .memory = gpu.memory,
+          .used = gpu.used,
+          .busy = gpu.busy,
+          .celsius = gpu.celsius,
+          .processes = std::move(gpu.processes)};
+}
+
+/// Reads the GPUs of this host.
+class Reader {
+ public:
+  using Reading = Result<std::vector<discovery::Gpu>>;
+
+  virtual ~Reader() = default;
+  virtual std::string_view driver() const = 0;
+  /// Thread: one at a time. Blocks: for the driver.
+  virtual Reading read() = 0;
+};
+
+class NvidiaReader final : public Reader {
+ public:
+  std::string_view driver() const override { return "NVIDIA's driver"; }
+
+  Reading read() override {
+    HORO_TRY(auto list, discovery::list_gpus());
+    return std::move(list.gpus);
+  }
+};
+
+/// Remembers the GPUs, because the kernel no longer lists those that are lost.
+class AmdReader final : public Reader {
+ public:
+  explicit AmdReader(std::string root) : root_(std::move(root)) {}
+
+  std::string_view driver() const override { return "AMD's driver (amdgpu)"; }
+
+  Reading read() override {
+    std::vector<discovery::Gpu> now;
+    for (auto& gpu : discovery::amd_gpus(root_)) now.push_back(gpu_of(std::move(gpu)));
+    if (known_.empty()) known_ = now;
+    for (auto& gpu : known_) {
+      const auto same = std::find_if(now.begin(), now.end(), [&gpu](const discovery::Gpu& other) {
+        return other.pci == gpu.pci && other.uuid == gpu.uuid;
+      });
+      if (same == now.end()) {
+        gpu.problem = "the kernel lists it no more; it has fallen off the bus, or was removed";
+        continue;
+      }
+      // Those behind a lost one have other numbers now; their ranks still use the old ones.
+      same->index = gpu.index;
+      gpu = *same;
+    }
+    return known_;
+  }
+
+ private:
+  const std::string root_;
+  std::vector<discovery::Gpu> known_;
+};
+
+std::unique_ptr<Reader> reader_of(const std::string& root) {
+  if (std::getenv("HORO_NVML_LIBRARY") != nullptr || !discovery::nvidia_gpus(root).empty())
+    return std::make_unique<NvidiaReader>();
+  if (discovery::has_amd_driver(root)) return std::make_unique<AmdReader>(root);
+  return nullptr;
+}
+
 }  // namespace
 
 /// Shared by the owner and the thread, because the thread may outlive the owner.
 class HostGpus::State : public std::enable_shared_from_this<State> {
  public:
-  using Reading = Result<discovery::GpuList>;
+  using Reading = Reader::Reading;
+
+  explicit State(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
+
+  std::string_view driver() const { return reader_->driver(); }
 
   /// The last reading, and for how long the next one has not ended; nothing: none has ended.
   struct Known {
@@ -77,22 +153,22 @@ class HostGpus::State : public std::enable_shared_from_this<State> {
   }
 
   void work() {
-    auto reading = discovery::list_gpus();
+    auto reading = reader_->read();
     const MutexLock lock(mutex_);
     last_ = std::move(reading);
     reading_since_.reset();
     changed_.notify_all();
   }
 
+  const std::unique_ptr<Reader> reader_;  ///< Only one thread reads at a time.
   Mutex mutex_;
   std::condition_variable changed_;
   std::optional<Reading> last_ HORO_GUARDED_BY(mutex_);
   std::optional<TimePoint> reading_since_ HORO_GUARDED_BY(mutex_);
 };
 
-HostGpus::HostGpus() {
-  if (std::getenv("HORO_NVML_LIBRARY") == nullptr && discovery::nvidia_gpus().empty()) return;
-  state_ = std::make_shared<State>();
+HostGpus::HostGpus(const std::string& root) {
+  if (auto reader = reader_of(root)) state_ = std::make_shared<State>(std::move(reader));
 }
 
 HostGpus::~HostGpus() = default;
@@ -102,12 +178,12 @@ HostGpus::View HostGpus::look(const std::vector<timeline::LiveRow>& rows, Durati
   if (state_ == nullptr) return view;
   const auto known = state_->read(most);
   if (known.last && *known.last) {
-    for (const auto& gpu : (*known.last)->gpus) view.gpus.push_back(live(gpu, rows));
+    for (const auto& gpu : **known.last) view.gpus.push_back(live(gpu, rows));
   } else if (known.last) {
     view.problem = known.last->error().message;
   }
   if (known.late && *known.late >= most) {
-    view.problem = fmt::format("NVIDIA's driver has not answered for {:.1f} s{}",
+    view.problem = fmt::format("{} has not answered for {:.1f} s{}", state_->driver(),
                                std::chrono::duration<double>(*known.late).count(),
                                known.last ? "; they are shown as they were before" : "");
   }

@@ -12,9 +12,9 @@
 
 namespace horo::launcher {
 
-/// Reads the GPUs by the driver's library, in a thread of its own that exists only while it reads,
-/// because a driver in trouble may not answer for long or ever. Where the host has no GPU, no
-/// library is loaded. Thread: owner.
+/// Reads NVIDIA's GPUs by the driver's library, or else AMD's by the kernel's files, in a thread of
+/// its own that exists only while it reads, because a driver in trouble may not answer for long or
+/// ever. Where the host has no GPU, no library is loaded. Thread: owner.
 class HostGpus {
  public:
   struct View {
@@ -22,7 +22,8 @@ class HostGpus {
     std::string problem;  ///< Why there is no newer state of them; empty: there is none.
   };
 
-  HostGpus();
+  /// Reads AMD's GPUs below `root`.
+  explicit HostGpus(const std::string& root = "");
   ~HostGpus();
   HostGpus(const HostGpus&) = delete;
   HostGpus& operator=(const HostGpus&) = delete;

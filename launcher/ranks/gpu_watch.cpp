@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdlib>
-#include <map>
+#include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/signals_blocked.hpp"
+#include "discovery/amd_faults.hpp"
 #include "discovery/gpus.hpp"
 #include "discovery/nvml/gpu_list.hpp"
 #include "discovery/nvml/nvml_library.hpp"
@@ -70,14 +72,21 @@ std::string_view describe_xid(unsigned long long number) {
   return "an error of the GPU";
 }
 
-GpuWatch::GpuWatch() {
-  // The library starts the driver, which takes long; ranks need not wait for it.
-  if (std::getenv("HORO_NVML_LIBRARY") == nullptr && discovery::nvidia_gpus().empty()) return;
-  thread_ = start_quiet_thread([this] { watch(); });
+GpuWatch::GpuWatch(std::string root) : root_(std::move(root)) {
+  // To ask a driver may take long; ranks need not wait for it.
+  if (std::getenv("HORO_NVML_LIBRARY") != nullptr || !discovery::nvidia_gpus(root_).empty()) {
+    thread_ = start_quiet_thread([this] { watch_nvidia(); });
+  } else if (discovery::has_amd_driver(root_)) {
+    thread_ = start_quiet_thread([this] { watch_amd(); });
+  }
 }
 
 GpuWatch::~GpuWatch() {
-  stops_ = true;
+  {
+    const MutexLock lock(mutex_);
+    stops_ = true;
+    stopping_.notify_all();
+  }
   if (thread_.joinable()) thread_.join();
 }
 
@@ -93,7 +102,28 @@ void GpuWatch::note(const std::string& fault) {
   faults_ += (faults_.empty() ? "" : "; ") + fault;
 }
 
-void GpuWatch::watch() {
+bool GpuWatch::pause() {
+  MutexLock lock(mutex_);
+  const auto until = SteadyClock::instance().now() + std::chrono::milliseconds(kLooksMs);
+  while (!stops_ && lock.wait_until(stopping_, until) == std::cv_status::no_timeout) {
+  }
+  return !stops_;
+}
+
+void GpuWatch::watch_amd() {
+  discovery::AmdFaults faults(root_);
+  if (!faults.log()) {
+    log::info("agent",
+              "failures of GPUs that only the kernel's log tells are not noticed: {}; it is for "
+              "root, or for all with 'sysctl kernel.dmesg_restrict=0'",
+              faults.log().error().message);
+  }
+  do {
+    for (const auto& fault : faults.look()) note(fault);
+  } while (pause());
+}
+
+void GpuWatch::watch_nvidia() {
   const auto library = nvml::load();
   if (!library) {
     log::info("agent", "failures of GPUs are not noticed: {}", library.error().message);
