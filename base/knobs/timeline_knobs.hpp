@@ -69,12 +69,12 @@ inline constexpr Knob<bool> kTimelineAllRanks{
              .help = "show all ranks of rank 0's host in the trace, each as a separate thread"}};
 
 inline constexpr Knob<bool> kTimelineNvtx{
-    .text =
-        {.key = "timeline.nvtx",
-         .group = kTimelines,
-         .help =
-             "show operations to NVIDIA's profilers as NVTX ranges, if libnvToolsExt is installed",
-         .variable = {.name = "HOROVOD_DISABLE_NVTX_RANGES", .inverted = true}},
+    .text = {.key = "timeline.nvtx",
+             .group = kTimelines,
+             .help = "show operations to NVIDIA's profilers as NVTX ranges, by the profiler's "
+                     "library that NVTX_INJECTION64_PATH names, or else by libnvToolsExt, if it is "
+                     "installed",
+             .variable = {.name = "HOROVOD_DISABLE_NVTX_RANGES", .inverted = true}},
     .fallback = true,
     .least = false,
     .most = true};
