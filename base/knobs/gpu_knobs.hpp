@@ -14,7 +14,8 @@ inline constexpr Knob<GpuOperations> kGpuOperations{
          .help =
              "how tensors in GPU memory move; auto: small sums inside one host by ipc (memory "
              "that its GPUs share), others by nccl (RCCL on AMD's GPUs), each where all ranks can; "
-             "the rest staged, through host memory",
+             "the rest staged, through host memory; staged: all of them, also where the tensors of "
+             "a rank are on several GPUs",
          .choices = {"auto", "nccl", "ipc", "staged"}},
     .fallback = GpuOperations::automatic,
     .least = GpuOperations::automatic,

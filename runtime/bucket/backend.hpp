@@ -46,6 +46,7 @@ struct Part {
   std::uint64_t elements = 0;            ///< In the input; allreduce, broadcast: in the tensor.
   std::uint64_t row_elements = 0;        ///< In one row, where `Bucket::rows` counts rows.
   MemoryKind memory = MemoryKind::host;  ///< It holds `in` and `out`.
+  int device = -1;                       ///< Where `memory` is the device's: which one holds them.
   /// Device memory at `out` may be in use before these events.
   std::span<const std::shared_ptr<void>> before{};
   EventHandle ready = nullptr;  ///< Device event after which `in` is valid; null: it is valid.
@@ -84,8 +85,9 @@ struct Bucket {
   /// Between hosts, one message more costs as much time as this many bytes: the same number on all
   /// ranks, which choose one algorithm.
   std::uint64_t small_message = kUsualSmallMessage;
-  /// Device in whose memory all buffers of this rank lie. -1: in host memory, also where
-  /// `like.memory` is the device's, on a rank that has joined and has no such tensor.
+  /// Device of this rank's first part in device memory, and of `outcome->finished`. Parts are on
+  /// other devices only where all buckets are staged. -1: in host memory, also where `like.memory`
+  /// is the device's, on a rank that has joined and has no such tensor.
   int device = -1;
   /// Operations that wait for other ranks on the device itself start in the order of their places,
   /// whatever their sets. 0: it has none, because ranks have joined, or it is in host memory.

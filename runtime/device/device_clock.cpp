@@ -127,6 +127,7 @@ Result<DeviceTime> DeviceClock::between(const TimedMark& from, const TimedMark& 
   if (!known_) known_ = Reference{.event = from.event, .ran = own, .taken = from.called};
   const auto begun = ran.middle();
   return DeviceTime{
+      .device = device_.index(),
       .from = host_time(begun),
       .to = host_time(begun + lasted),
       .error = Duration(static_cast<Duration::rep>(std::ceil((ran.most - ran.least) / 2) + 1))};

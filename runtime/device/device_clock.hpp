@@ -27,6 +27,7 @@ struct TimedMark {
 /// When the device worked for one phase of a bucket.
 struct DeviceTime {
   timeline::DevicePhase phase = timeline::DevicePhase::other;
+  int device = -1;
   int stream = 0;  ///< Its number among the streams that the clock knows.
   TimePoint from{};
   TimePoint to{};
@@ -35,7 +36,7 @@ struct DeviceTime {
 
 /// The times at which a device worked for one bucket, as far as they are known.
 struct DeviceTimes {
-  int device = -1;
+  int device = -1;  ///< The bucket's.
   std::vector<DeviceTime> phases{};
   /// Why there are no times, or not all.
   std::optional<timeline::NoDeviceTimes> missing{};

@@ -40,7 +40,8 @@ void BucketBuilder::use_device(Part& part, Bucket& bucket) const {
   const auto* const operation = claims_.operation_of(part.id);
   if (operation == nullptr) return;  // The loss of a rank has ended it.
   part.ready = operation->on_device.ready.get();
-  bucket.device = operation->on_device.gpu->index();
+  part.device = operation->on_device.gpu->index();
+  if (bucket.device < 0) bucket.device = part.device;
 }
 
 Result<Part> BucketBuilder::neutral_part(const Entry& entry, std::size_t at, Signature& signature,

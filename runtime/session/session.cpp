@@ -107,7 +107,7 @@ void Session::start(const SessionOptions& options) {
   if (per_core > 1) operations_.lent().lend_from(*arena_, host_->local_size());
   if (hosts_ == nullptr && !options.wake_delay_set && threads_per_core(*host_, 2) > 1)
     sets_.wake_late();
-  submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups, devices_.devices);
+  submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups, devices_);
   start_tuner(options.tuner);
   // Only now: the tuner reads files, and until its thread runs this rank cannot acknowledge a loss.
   host_->peer_release().resume();

@@ -106,10 +106,12 @@ Status Submitter::attach_device(ProcessSet& own, const Submission& given,
   HORO_TRY(auto* const gpu, devices_->open(given.device));
   HORO_TRY_STATUS(check_owner(given));
   int used = -1;
-  if (!own.device.compare_exchange_strong(used, given.device) && used != given.device) {
+  if (one_device_ && !own.device.compare_exchange_strong(used, given.device) &&
+      used != given.device) {
     return fail(Errc::unsupported,
                 "a tensor on device {}, but this rank's tensors in process set {} are on device "
-                "{}; a rank uses one device in a set",
+                "{}; a rank uses one device in a set, or any number where all tensors pass through "
+                "host memory (gpu.operations: staged)",
                 given.device, own.id, used);
   }
   HORO_TRY(const bool capturing, gpu->device().is_capturing(given.stream));

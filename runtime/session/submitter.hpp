@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "runtime/backends/device/device_options.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/host/host_memory.hpp"
 #include "runtime/session/call_notes.hpp"
@@ -37,10 +38,10 @@ class Submitter {
             CallNotes& calls, ProgressDriver& driver);
 
   /// Before the first declaration; `tree` is null where the job has one host. `groups`: whether
-  /// members of a group may fuse with other tensors. `devices`: null where all tensors are in host
-  /// memory.
-  void start(TreeLink* tree, GroupFusion groups, Devices* devices) {
-    devices_ = devices;
+  /// members of a group may fuse with other tensors. `devices` outlives this.
+  void start(TreeLink* tree, GroupFusion groups, const DeviceOptions& devices) {
+    devices_ = devices.devices;
+    one_device_ = devices.wanted != GpuOperations::staged;
     tree_ = tree;
     fuses_groups_ = groups == GroupFusion::with_all;
   }
@@ -89,7 +90,8 @@ class Submitter {
   ProgressDriver& driver_;
   const bool by_processor_ = timeline::counts_by_processor();
   const double ticks_per_ns_;
-  Devices* devices_ = nullptr;
+  Devices* devices_ = nullptr;  ///< Null: all tensors are in host memory.
+  bool one_device_ = true;      ///< A rank's tensors of a set are on one device.
   TreeLink* tree_ = nullptr;
   bool fuses_groups_ = true;  ///< With other tensors.
   std::atomic<bool> closed_{false};

@@ -67,6 +67,14 @@ void check(horo_status status, const char* call) {
 
 }  // namespace
 
+DrawnSet world() {
+  DrawnSet set{.id = HORO_WORLD};
+  set.ranks.resize(static_cast<std::size_t>(horo_size()));
+  require(horo_process_set_ranks(HORO_WORLD, set.ranks.data()) == HORO_OK, "the world's ranks");
+  set.position = horo_rank();
+  return set;
+}
+
 std::size_t size_of(horo_dtype dtype) {
   switch (dtype) {
     case HORO_FLOAT32:

@@ -19,6 +19,9 @@ struct DrawnSet {
   int position = -1;  ///< This rank's; -1: not a member.
 };
 
+/// All ranks.
+DrawnSet world();
+
 /// One collective: each rank's input is a function of the rank and the number.
 struct DrawnOp {
   int number = 0;

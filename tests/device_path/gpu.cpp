@@ -48,10 +48,9 @@ Gpu::Gpu(const std::string& driver, int device) : device_(device) {
   require(library != nullptr, "the driver cannot be loaded: " + driver);
   int (*init)(unsigned) = nullptr;
   int (*retain)(void**, int) = nullptr;
-  int (*push)(void*) = nullptr;
   find(library, init, "cuInit");
   find(library, retain, "cuDevicePrimaryCtxRetain");
-  find(library, push, "cuCtxPushCurrent_v2");
+  find(library, push_, "cuCtxPushCurrent_v2");
   find(library, allocate_, "cuMemAlloc_v2");
   find(library, allocate_managed_, "cuMemAllocManaged");
   find(library, allocate_pinned_, "cuMemHostAlloc");
@@ -65,10 +64,15 @@ Gpu::Gpu(const std::string& driver, int device) : device_(device) {
   find(library, pending_, "horo_software_device_pending");
   find(library, calls_, "horo_software_device_calls");
   find(library, launch_, "horo_software_device_launch");
-  void* context = nullptr;
   check(init(0), "cuInit");
-  check(retain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(push(context), "cuCtxPushCurrent");
+  check(retain(&context_, device), "cuDevicePrimaryCtxRetain");
+  use();
+}
+
+void Gpu::use() const {
+  static thread_local const void* current = nullptr;
+  if (current != context_) check(push_(context_), "cuCtxPushCurrent");
+  current = context_;
 }
 
 void Gpu::check(int code, const char* call) const {
@@ -76,49 +80,58 @@ void Gpu::check(int code, const char* call) const {
 }
 
 void* Gpu::allocate(std::size_t bytes) const {
+  use();
   std::uint64_t memory = 0;
   check(allocate_(&memory, bytes == 0 ? 1 : bytes), "cuMemAlloc");
   return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
 }
 
 void* Gpu::allocate_managed(std::size_t bytes) const {
+  use();
   std::uint64_t memory = 0;
   check(allocate_managed_(&memory, bytes, 1), "cuMemAllocManaged");
   return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
 }
 
 void* Gpu::allocate_pinned(std::size_t bytes) const {
+  use();
   void* memory = nullptr;
   check(allocate_pinned_(&memory, bytes, 0), "cuMemHostAlloc");
   return memory;
 }
 
 void Gpu::free(void* memory) const {
+  use();
   check(free_(address(memory)), "cuMemFree");
 }
 
 void* Gpu::stream() const {
+  use();
   void* made = nullptr;
   check(stream_(&made, 1), "cuStreamCreate");
   return made;
 }
 
 void Gpu::destroy(void* stream) const {
+  use();
   check(destroy_(stream), "cuStreamDestroy");
 }
 
 void Gpu::put(void* to, const std::vector<std::uint8_t>& bytes, void* stream) const {
+  use();
   if (bytes.empty()) return;
   check(copy_(address(to), address(bytes.data()), bytes.size(), stream), "cuMemcpyAsync");
 }
 
 std::vector<std::uint8_t> Gpu::fetch(const void* from, std::size_t bytes, void* stream) const {
+  use();
   std::vector<std::uint8_t> got(bytes);
   if (bytes != 0) check(copy_(address(got.data()), address(from), bytes, stream), "cuMemcpyAsync");
   return got;
 }
 
 void Gpu::synchronize(void* stream) const {
+  use();
   check(synchronize_(stream), "cuStreamSynchronize");
 }
 
@@ -126,6 +139,7 @@ void Gpu::gate(void* stream, std::atomic<bool>& open) const {
   const auto wait = [](void* argument, int) {
     static_cast<std::atomic<bool>*>(argument)->wait(false);
   };
+  use();
   check(launch_(stream, nullptr, 0, wait, &open), "horo_software_device_launch");
 }
 

@@ -12,10 +12,10 @@
 
 namespace horo::tests {
 
-/// Ends the process with a message when a call fails. Thread: the one that made it.
+/// Ends the process with a message when a call fails. A process may have one for each device; each
+/// call makes the device's primary context current. Thread: the one that made it.
 class Gpu {
  public:
-  /// Makes the device's primary context current.
   Gpu(const std::string& driver, int device);
 
   int device() const { return device_; }
@@ -57,8 +57,11 @@ class Gpu {
 
  private:
   void check(int code, const char* call) const;
+  void use() const;
 
   int device_ = 0;
+  void* context_ = nullptr;
+  int (*push_)(void*) = nullptr;
   int (*allocate_)(std::uint64_t*, std::size_t) = nullptr;
   int (*allocate_managed_)(std::uint64_t*, std::size_t, unsigned) = nullptr;
   int (*allocate_pinned_)(void**, std::size_t, unsigned) = nullptr;

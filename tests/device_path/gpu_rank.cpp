@@ -6,13 +6,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <thread>
 
 #include "tests/device_path/drawn_ops.hpp"
 #include "tests/device_path/timed_ops.hpp"
+#include "tests/device_path/two_devices.hpp"
 
 namespace {
 
@@ -554,9 +554,7 @@ int joins(const Gpu& gpu, char** arguments) {
   desc.kind = HORO_JOIN;
   horo_tensor join = 0;
   horo_op joined = 0;
-  if (horo_rank() != 0) {
-    sum_of_the_others(gpu);
-  }
+  if (horo_rank() != 0) sum_of_the_others(gpu);
   check(horo_declare(&desc, &join), "horo_declare");
   check(horo_submit(join, nullptr, nullptr, &joined), "horo_submit");
   check(horo_await(joined, -1), "horo_await");
@@ -586,6 +584,8 @@ int main(int count, char** arguments) {
       {"either", either},
       {"times", horo::tests::times},
       {"untimed", horo::tests::untimed},
+      {"two_devices", horo::tests::two_devices},
+      {"second_device", horo::tests::second_device},
       {"memory_kinds", memory_kinds},
       {"busy_loss", busy_loss}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");

@@ -20,14 +20,6 @@ std::string plan_with(const std::string& words) {
   return devices + "drift=50 " + words;
 }
 
-DrawnSet world() {
-  DrawnSet set{.id = HORO_WORLD};
-  set.ranks.resize(static_cast<std::size_t>(horo_size()));
-  require(horo_process_set_ranks(HORO_WORLD, set.ranks.data()) == HORO_OK, "the world's ranks");
-  set.position = horo_rank();
-  return set;
-}
-
 horo_op submit(const Gpu& gpu, const char* name, void* memory, std::int64_t count, void* stream) {
   horo_tensor_desc like = HORO_TENSOR_DESC_INIT;
   like.name = name;

@@ -76,10 +76,15 @@ void DeviceRouter::begin_routing() {
   routes_ = true;
 }
 
-Status DeviceRouter::open_device(const Bucket& bucket) {
-  if (bucket.device < 0) return {};
-  HORO_TRY(auto* const gpu, options_.devices->open(bucket.device));
-  return lane_.use(*gpu);
+Status DeviceRouter::open_devices(const Bucket& bucket) {
+  int last = -1;
+  for (const auto& part : bucket.parts) {
+    if (part.device < 0 || part.device == last) continue;
+    last = part.device;
+    HORO_TRY(auto* const gpu, options_.devices->open(last));
+    HORO_TRY_STATUS(lane_.use(*gpu));
+  }
+  return {};
 }
 
 Status DeviceRouter::start(Bucket bucket) {
@@ -90,7 +95,7 @@ Status DeviceRouter::start(Bucket bucket) {
   }
   Active active;
   last_place_ = std::max(last_place_, bucket.place);
-  if (on_device) active.opened = open_device(bucket);
+  if (on_device) active.opened = open_devices(bucket);
   active.bucket = std::move(bucket);
   active_.start(std::move(active));
   const auto moved = advance();

@@ -58,7 +58,7 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   /// The operations of other sets that come before the bucket have started.
   bool is_next(const Active& active) const;
   void begin_routing();
-  Status open_device(const Bucket& bucket);
+  Status open_devices(const Bucket& bucket);
   /// Gives a bucket in device memory its way; false: the members are choosing. Fails: as
   /// Backend::start.
   Result<bool> route(Active& active);

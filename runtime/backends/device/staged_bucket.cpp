@@ -9,11 +9,8 @@
 
 namespace horo::runtime {
 
-using timeline::DevicePhase;
-
 namespace {
 
-constexpr int kMostTries = 100;
 constexpr std::uint64_t kTold = ~std::uint64_t{0};  // The ticket of a set with one member.
 
 const std::byte* at(const void* memory, std::uint64_t bytes) {
@@ -28,62 +25,37 @@ std::byte* at(void* memory, std::uint64_t bytes) {
 
 StagedBucket::StagedBucket(Bucket bucket, const SetPlace& place, StagingLane& lane, Status error)
     : bucket_(std::move(bucket)), place_(place), lane_(lane) {
-  if (!error) note(error.error());
+  for (const auto& part : bucket_.parts) {
+    const auto* const streams = streams_of(part, lane_);
+    if (streams != nullptr && std::find(used_.begin(), used_.end(), streams) == used_.end())
+      used_.push_back(streams);
+  }
+  if (!error) note(lane_.gpu() == nullptr ? error.error() : lane_.gpu()->named(error.error()));
   for (auto& planned : plan_staging(bucket_, place_.position, place_.size()))
-    pieces_.emplace_back().plan = std::move(planned);
+    pieces_.push_back({.plan = std::move(planned), .copies = {bucket_, lane_}});
 }
 
 void StagedBucket::note(const Error& error) {
   if (!error_) return;
-  error_ = Failure(lane_.gpu() == nullptr ? error : lane_.gpu()->named(error));
+  error_ = Failure(error);
   failed_here_ = place_.ranks[static_cast<std::size_t>(place_.position)].value() + 1;
+}
+
+bool StagedBucket::has_ended(Piece& piece) {
+  const bool ended = piece.copies.look();
+  if (!piece.copies.status()) note(piece.copies.status().error());
+  return ended;
 }
 
 // -- To the host ----------------------------------------------------------------------------------
 
-Status StagedBucket::await_parts(const Piece& piece, StreamHandle stream) const {
-  auto& device = lane_.gpu()->device();
-  EventHandle last = nullptr;
+void StagedBucket::copy_in_host(const Piece& piece) const {
   for (const auto& run : piece.plan.runs) {
     const auto& part = bucket_.parts[run.part];
-    if (part.ready != nullptr && part.ready != last)
-      HORO_TRY_STATUS(device.wait(stream, part.ready));
-    last = part.ready;
+    if (run.in_bytes == 0 || part.memory != MemoryKind::host) continue;
+    std::memcpy(at(piece.slot->memory, run.in),
+                at(part.in, run.first * size_of(bucket_.like.dtype)), run.in_bytes);
   }
-  return {};
-}
-
-Status StagedBucket::copy_in(Piece& piece) {
-  if (piece.timer.measures() && piece.plan.has_input())
-    piece.timer.enter(DevicePhase::to_host, lane_.to_host());
-  for (const auto& run : piece.plan.runs) {
-    const auto& part = bucket_.parts[run.part];
-    const auto bytes = run.in_bytes;
-    if (bytes == 0) continue;
-    const auto* const from = at(part.in, run.first * size_of(bucket_.like.dtype));
-    auto* const to = at(piece.slot->memory, run.in);
-    if (part.memory == MemoryKind::host) {
-      std::memcpy(to, from, bytes);
-    } else if (lane_.gpu() != nullptr) {
-      HORO_TRY_STATUS(lane_.gpu()->device().copy(to, from, bytes, lane_.to_host()));
-    }
-  }
-  piece.timer.leave();
-  return {};
-}
-
-/// Has an event tell when the piece's copies have ended.
-void StagedBucket::mark(Piece& piece, StreamHandle stream) {
-  auto event = lane_.gpu()->event();
-  const auto recorded =
-      event ? lane_.gpu()->device().record(event->get(), stream) : Status(Failure(event.error()));
-  if (piece.unmarked == 0) ++copying_;
-  if (recorded) {
-    piece.event = std::move(*event);
-    return;
-  }
-  note(recorded.error());
-  ++piece.unmarked;
 }
 
 Result<bool> StagedBucket::begin_copy_in(Piece& piece) {
@@ -91,40 +63,9 @@ Result<bool> StagedBucket::begin_copy_in(Piece& piece) {
            lane_.slots().take(lane_.gpu(), std::max<std::uint64_t>(piece.plan.bytes, 1)));
   if (piece.slot == nullptr) return false;
   piece.state = State::coming;
-  if (lane_.gpu() == nullptr) {
-    if (auto copied = copy_in(piece); !copied) note(copied.error());
-    return true;
-  }
-  piece.timer = timer_of(*lane_.gpu(), bucket_.outcome);
-  auto copied = await_parts(piece, lane_.to_host());
-  if (copied) copied = copy_in(piece);
-  if (!copied) note(copied.error());
-  mark(piece, lane_.to_host());
-  return true;
-}
-
-bool StagedBucket::has_ended(Piece& piece) {
-  if (piece.event == nullptr) {
-    if (piece.unmarked == 0) return true;
-    // Where even this fails for ever the device runs nothing any more.
-    if (piece.unmarked < kMostTries) {
-      mark(piece, piece.state == State::coming ? lane_.to_host() : lane_.to_device());
-      return false;
-    }
-    piece.stray = true;
-  } else {
-    const auto done = lane_.gpu()->device().done(piece.event.get());
-    if (done && !*done) return false;
-    if (!done) {
-      note(done.error());
-      piece.stray = true;
-    }
-  }
-  if (!piece.stray) read_times(piece.timer, bucket_.outcome);
-  piece.timer = {};
-  piece.event.reset();
-  piece.unmarked = 0;
-  --copying_;
+  copy_in_host(piece);
+  piece.copies.start_to_host(piece.plan, piece.slot->memory);
+  if (!piece.copies.status()) note(piece.copies.status().error());
   return true;
 }
 
@@ -162,6 +103,7 @@ Bucket StagedBucket::host_bucket(const Piece& piece) const {
     const auto& part = bucket_.parts[run.part];
     auto& moved = host.parts.emplace_back(part);
     moved.memory = MemoryKind::host;
+    moved.device = -1;
     moved.ready = nullptr;
     moved.before = {};
     moved.in = at(piece.slot->memory, run.in);
@@ -225,46 +167,26 @@ Result<bool> StagedBucket::feed(Backend& host) {
 
 // -- Back to the device ---------------------------------------------------------------------------
 
-/// The memory of the results may be in use before these events.
-Status StagedBucket::await_results(const Piece& piece) const {
-  if (lane_.gpu() == nullptr) return {};
-  auto& device = lane_.gpu()->device();
+void StagedBucket::copy_out_host(const Piece& piece) const {
   for (const auto& run : piece.plan.runs) {
     const auto& part = bucket_.parts[run.part];
-    if (run.out_bytes == 0 || part.out == nullptr || part.memory == MemoryKind::host) continue;
-    for (const auto& event : part.before)
-      HORO_TRY_STATUS(device.wait(lane_.to_device(), event.get()));
+    if (run.out_bytes == 0 || part.out == nullptr || part.memory != MemoryKind::host) continue;
+    std::memcpy(at(part.out, run.first * size_of(bucket_.like.dtype)),
+                at(piece.slot->memory, run.out), run.out_bytes);
   }
-  return {};
 }
 
-Status StagedBucket::copy_out(Piece& piece) {
-  HORO_TRY_STATUS(await_results(piece));
-  if (lane_.gpu() != nullptr) {
-    piece.timer = timer_of(*lane_.gpu(), bucket_.outcome);
-    if (piece.timer.measures() && piece.plan.has_result())
-      piece.timer.enter(DevicePhase::to_device, lane_.to_device());
-  }
-  for (const auto& run : piece.plan.runs) {
-    const auto& part = bucket_.parts[run.part];
-    const auto bytes = run.out_bytes;
-    if (bytes == 0 || part.out == nullptr) continue;
-    auto* const to = at(part.out, run.first * size_of(bucket_.like.dtype));
-    const auto* const from = at(piece.slot->memory, run.out);
-    if (part.memory == MemoryKind::host) {
-      std::memcpy(to, from, bytes);
-      continue;
-    }
-    if (lane_.gpu() == nullptr) continue;  // The bucket has an error.
-    HORO_TRY_STATUS(lane_.gpu()->device().copy(to, from, bytes, lane_.to_device()));
-  }
-  piece.timer.leave();
-  return {};
+void StagedBucket::begin_copy_out(Piece& piece) {
+  piece.state = State::going;
+  if (!error_) return;  // A result that is not valid goes nowhere.
+  copy_out_host(piece);
+  piece.copies.start_to_device(piece.plan, piece.slot->memory);
+  if (!piece.copies.status()) note(piece.copies.status().error());
 }
 
 void StagedBucket::give_back(Piece& piece) {
   if (piece.slot == nullptr) return;
-  if (piece.stray || piece.event != nullptr) {
+  if (piece.copies.stray() || piece.copies.under_way()) {
     PinnedSlots::abandon(*piece.slot);
   } else {
     PinnedSlots::put(*piece.slot);
@@ -282,27 +204,43 @@ void StagedBucket::learn() {
                 failed_ - 1);
 }
 
+Status StagedBucket::record_finished(std::initializer_list<Direction> directions) const {
+  const auto& own = *lane_.of(bucket_.device);
+  auto& device = own.gpu->device();
+  for (const auto* const streams : used_) {
+    for (const auto direction : directions) {
+      auto* const stream = streams->*direction;
+      if (stream == own.to_device) continue;
+      HORO_TRY(const auto event, streams->gpu->event());
+      HORO_TRY_STATUS(streams->gpu->device().record(event.get(), stream));
+      HORO_TRY_STATUS(device.wait(own.to_device, event.get()));
+    }
+  }
+  return device.record(bucket_.outcome->finished, own.to_device);
+}
+
 /// All copies have begun: a stream that waits for the event comes after them.
 void StagedBucket::launch() {
   auto* const outcome = bucket_.outcome;
   if (outcome == nullptr) return;
-  if (!outcome->launched && error_ && lane_.gpu() != nullptr && outcome->finished != nullptr) {
-    const auto recorded = lane_.gpu()->device().record(outcome->finished, lane_.to_device());
-    if (!recorded) note(recorded.error());
+  const auto* const own = lane_.of(bucket_.device);
+  if (!outcome->launched && error_ && own != nullptr && outcome->finished != nullptr) {
+    const auto recorded = record_finished({&StagingStreams::to_device});
+    if (!recorded) note(own->gpu->named(recorded.error()));
     outcome->launched = recorded.has_value();
   }
   outcome->error = error_;
 }
 
+bool StagedBucket::waits_for_device() const {
+  return std::any_of(pieces_.begin(), pieces_.end(),
+                     [](const Piece& piece) { return piece.copies.under_way(); });
+}
+
 bool StagedBucket::drain(const Backend& host) {
   bool moved = false;
   for (; drained_ < fed_ && pieces_[drained_].ticket <= host.completed(); ++drained_) {
-    auto& piece = pieces_[drained_];
-    piece.state = State::going;
-    // A result that is not valid goes nowhere.
-    const auto copied = error_ ? copy_out(piece) : Status();
-    if (!copied) note(copied.error());
-    if (lane_.gpu() != nullptr) mark(piece, lane_.to_device());
+    begin_copy_out(pieces_[drained_]);
     moved = true;
   }
   if (!told_ && telling_ != 0 && (telling_ == kTold || telling_ <= host.completed())) {
@@ -336,15 +274,13 @@ bool StagedBucket::abandon() {
 /// Behind the copies in both directions.
 void StagedBucket::mark_end() {
   auto* const outcome = bucket_.outcome;
-  if (outcome == nullptr || outcome->finished == nullptr || lane_.gpu() == nullptr) return;
-  auto& device = lane_.gpu()->device();
+  if (outcome == nullptr || outcome->finished == nullptr || lane_.of(bucket_.device) == nullptr)
+    return;
   if (outcome->launched) {
     outcome->abandoned = true;
     return;
   }
-  auto marked = device.record(outcome->finished, lane_.to_host());
-  if (marked) marked = device.wait(lane_.to_device(), outcome->finished);
-  if (marked) marked = device.record(outcome->finished, lane_.to_device());
+  const auto marked = record_finished({&StagingStreams::to_host, &StagingStreams::to_device});
   outcome->abandoned = marked.has_value();
 }
 

@@ -6,14 +6,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
 #include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/backends/device/device_options.hpp"
+#include "runtime/backends/device/staged_copies.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/device/staging_plan.hpp"
-#include "runtime/bucket/bucket_timer.hpp"
 
 namespace horo::runtime {
 
@@ -40,7 +41,7 @@ class StagedBucket {
   bool done() const { return told_ && done_ == pieces_.size(); }
 
   /// Copies are under way: look again soon.
-  bool waits_for_device() const { return copying_ != 0; }
+  bool waits_for_device() const;
 
   /// Gives the memory back that the device has left; true when that is all. Nothing else follows.
   bool abandon();
@@ -50,31 +51,30 @@ class StagedBucket {
   void forget();
 
  private:
+  using Direction = StreamHandle StagingStreams::*;
+
   enum class State : std::uint8_t { waiting, coming, here, moving, going, done };
 
   struct Piece {
     StagedPiece plan;
     State state = State::waiting;
     PinnedSlots::Slot* slot = nullptr;
-    SharedEvent event;  ///< Behind its copies in one direction.
-    PhaseTimer timer;   ///< It measures these copies.
+    StagedCopies copies;
     std::uint64_t ticket = 0;
-    int unmarked = 0;    ///< Tries to put an event behind the copies that have failed.
-    bool stray = false;  ///< Copies are under way of which no event tells.
   };
 
   Result<bool> begin_copy_in(Piece& piece);
-  Status copy_in(Piece& piece);
-  Status copy_out(Piece& piece);
-  Status await_results(const Piece& piece) const;
-  Status await_parts(const Piece& piece, StreamHandle stream) const;
-  void mark(Piece& piece, StreamHandle stream);
+  void begin_copy_out(Piece& piece);
+  void copy_in_host(const Piece& piece) const;
+  void copy_out_host(const Piece& piece) const;
   bool has_ended(Piece& piece);
   Bucket host_bucket(const Piece& piece) const;
   Status move(Piece& piece, Backend& host);
   Status tell(Backend& host);
   void learn();
   void launch();
+  /// Records `finished` behind the bucket's streams of these directions, on all of its devices.
+  Status record_finished(std::initializer_list<Direction> directions) const;
   void mark_end();
   void give_back(Piece& piece);
   void note(const Error& error);
@@ -82,13 +82,13 @@ class StagedBucket {
   Bucket bucket_;
   const SetPlace& place_;
   StagingLane& lane_;
+  std::vector<const StagingStreams*> used_;  ///< Devices on which the bucket has tensors.
   std::deque<Piece> pieces_;
   std::unique_ptr<SpanningAdasum> adasum_;  ///< Between hosts, the piece that moves.
   std::size_t filled_ = 0;                  ///< Pieces whose copies to the host have begun.
   std::size_t fed_ = 0;
   std::size_t drained_ = 0;  ///< Pieces whose copies to the device have begun.
   std::size_t done_ = 0;
-  std::size_t copying_ = 0;
   Status error_;
   std::int64_t failed_here_ = 0;  ///< This rank + 1 if its copies have failed; else 0.
   std::int64_t failed_ = 0;       ///< The largest of all ranks.

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streams and the host memory by which a set moves tensors between its device and the host.
+// The streams and the host memory by which a set moves tensors between its devices and the host.
 #pragma once
 
-#include <span>
+#include <deque>
 
 #include "runtime/backends/device/pinned_slots.hpp"
 #include "runtime/device/open_device.hpp"
 
 namespace horo::runtime {
 
-/// One stream in each direction, so that copies to the host overlap those to the device. Thread:
-/// owner.
+/// One stream in each direction, so that copies to the host overlap those to the device.
+struct StagingStreams {
+  OpenDevice* gpu = nullptr;
+  StreamHandle to_host = nullptr;
+  StreamHandle to_device = nullptr;
+};
+
+/// Thread: owner.
 class StagingLane {
  public:
   StagingLane() = default;
@@ -18,22 +24,19 @@ class StagingLane {
   StagingLane(const StagingLane&) = delete;
   StagingLane& operator=(const StagingLane&) = delete;
 
-  /// The set's device, the same in all calls. Fails: as Device::make_stream.
+  /// Makes the streams of a device that has none. Fails: as Device::make_stream.
   Status use(OpenDevice& gpu);
 
-  /// Null: this rank's tensors are in host memory.
-  OpenDevice* gpu() const { return gpu_; }
+  /// The device that was used first. Null: this rank's tensors are in host memory.
+  OpenDevice* gpu() const { return devices_.empty() ? nullptr : devices_.front().gpu; }
 
-  StreamHandle to_host() const { return to_host_; }
-
-  StreamHandle to_device() const { return to_device_; }
+  /// The streams of a device, which stay where they are; null: use() has not succeeded for it.
+  const StagingStreams* of(int device) const;
 
   PinnedSlots& slots() { return slots_; }
 
  private:
-  OpenDevice* gpu_ = nullptr;
-  StreamHandle to_host_ = nullptr;
-  StreamHandle to_device_ = nullptr;
+  std::deque<StagingStreams> devices_;
   PinnedSlots slots_;
 };
 

@@ -2,7 +2,6 @@
 // The pieces in which a bucket passes through host memory. Pure.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,17 +28,6 @@ struct StagedRun {
 struct StagedPiece {
   std::vector<StagedRun> runs;
   std::uint64_t bytes = 0;  ///< It needs so much memory.
-
-  /// This rank brings something; it gets something.
-  bool has_input() const { return has(&StagedRun::in_bytes); }
-
-  bool has_result() const { return has(&StagedRun::out_bytes); }
-
- private:
-  bool has(std::uint64_t StagedRun::*bytes_of) const {
-    return std::any_of(runs.begin(), runs.end(),
-                       [bytes_of](const StagedRun& run) { return run.*bytes_of != 0; });
-  }
 };
 
 /// All ranks get the same number of pieces, and elements of the same tensors in each.

@@ -204,6 +204,7 @@ void record_device_times(std::uint16_t set, std::uint64_t entry, const DeviceTim
   const auto now = SteadyClock::instance().now();
   for (const auto& phase : times.phases) {
     record.phase = phase.phase;
+    record.device = phase.device;
     record.stream = phase.stream;
     record.before_ns = ns(now - phase.from);
     record.lasted_ns = ns(phase.to - phase.from);

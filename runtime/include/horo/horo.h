@@ -399,7 +399,8 @@ typedef struct horo_submission {
   /* As declared. HORO_MEMORY_DEVICE: `in` and `out` are memory of the device number `device` in
    * this process, or managed memory (cudaMallocManaged), and become valid and free when all work is
    * done that is now on `stream`: a CUstream or cudaStream_t; NULL: the device's default stream. No
-   * thread waits for it. A rank uses one device in a process set. */
+   * thread waits for it. A rank uses one device in a process set, or any number where all tensors
+   * pass through host memory (HORO_GPU_OPERATIONS=staged). */
   horo_memory memory;
   int device;
   void* stream;
