@@ -27,8 +27,9 @@ constexpr std::array kOrigins = {
     Origin{"gloo", "HORO_GLOO", "Debian's libgloo0"},
     Origin{"openmpi", "HORO_MPI", "Debian's libopenmpi3"},
     Origin{"mpich", "HORO_MPI", "Debian's libmpich12"},
-    Origin{"cuda", "HORO_CUDA", "NVIDIA's driver"},
-    Origin{"nccl", "HORO_CUDA", "NVIDIA's driver, and NCCL from PyPI's nvidia-nccl-cu13"},
+    Origin{"cuda", "HORO_CUDA", "NVIDIA's driver, or ROCm"},
+    Origin{"nccl", "HORO_CUDA",
+           "NVIDIA's driver, and NCCL from PyPI's nvidia-nccl-cu13; or with ROCm"},
 };
 
 const Origin* origin_of(std::string_view module) {

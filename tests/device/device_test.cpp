@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <thread>
@@ -12,11 +13,13 @@ using namespace horo::runtime;
 
 namespace {
 
-/// Returns null if there is no device, after checking the module's reason.
+/// Returns null if there is no device, after checking the module's reason. HORO_TEST_NEEDS_DEVICE
+/// says that there is one.
 const ModuleEntry* module_or_reason(const char* name) {
   const auto entry = load_usable_module(name, HORO_TEST_MODULES);
   if (entry) return *entry;
   WARN(entry.error().message);
+  REQUIRE(std::getenv("HORO_TEST_NEEDS_DEVICE") == nullptr);
   CHECK(entry.error().code == Errc::unavailable);
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
   const bool says_driver = entry.error().message.find(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module `nccl`.
+// The module `nccl`: NCCL, or RCCL on AMD's devices.
 #include "runtime/backends/module.hpp"
 
 #include <cstring>
@@ -11,10 +11,15 @@ namespace horo::runtime {
 
 namespace {
 
-/// The device first: NCCL's library is large, and of no use without one.
+/// The library that goes with the devices of this machine. They come first: it is large, and of no
+/// use without one.
+Result<const nccl::Library*> load_library() {
+  HORO_TRY(const auto* const api, machine_api());
+  return nccl::load(nccl::kAutomatic, api == &cuda::kHip ? nccl::kRccl : nccl::kNccl);
+}
+
 Status probe() {
-  HORO_TRY_STATUS(probe_cuda());
-  HORO_TRY([[maybe_unused]] const auto* library, nccl::load());
+  HORO_TRY([[maybe_unused]] const auto* library, load_library());
   return {};
 }
 
@@ -37,9 +42,9 @@ Result<nccl::UniqueId> agree_on_id(const Communicator& c, const nccl::Library& l
 
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
-  HORO_TRY(auto device, open_cuda_device(communicator.device));
-  HORO_TRY_STATUS(enter_cuda_device(communicator.device));
-  HORO_TRY(const auto* const library, nccl::load());
+  HORO_TRY(auto device, open_machine_device(communicator.device));
+  HORO_TRY_STATUS(enter_machine_device(communicator.device));
+  HORO_TRY(const auto* const library, load_library());
   HORO_TRY(const auto id, agree_on_id(communicator, *library));
   auto gpu = std::make_unique<OpenDevice>(std::move(device));
   auto* const opened = gpu.get();

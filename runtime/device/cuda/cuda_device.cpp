@@ -5,18 +5,18 @@
 
 namespace horo::runtime {
 
-Status probe_cuda() {
-  HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(cuda::kCuda.files.front()));
-  return {};
+Result<const cuda::DeviceApi*> machine_api() {
+  HORO_TRY(const auto* driver, cuda::load_driver(cuda::kAutomatic));
+  return driver->api;
 }
 
-Result<std::unique_ptr<Device>> open_cuda_device(int index) {
-  HORO_TRY(const auto* driver, cuda::load_driver(cuda::kCuda.files.front()));
+Result<std::unique_ptr<Device>> open_machine_device(int index) {
+  HORO_TRY(const auto* driver, cuda::load_driver(cuda::kAutomatic));
   return open_driver_device(*driver, index);
 }
 
-Status enter_cuda_device(int index) {
-  HORO_TRY(const auto* driver, cuda::load_driver(cuda::kCuda.files.front()));
+Status enter_machine_device(int index) {
+  HORO_TRY(const auto* driver, cuda::load_driver(cuda::kAutomatic));
   int handle = 0;
   cuda::Context context = nullptr;
   HORO_TRY_STATUS(driver->status(driver->device_get(&handle, index), driver->names().device_get));

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of the machine's own CUDA driver.
+// The devices of this machine, by the library that the process has loaded or that this host has:
+// CUDA's driver, or HIP's runtime for AMD's devices (choose_api).
 #pragma once
 
 #include <memory>
 
 #include "runtime/device/device.hpp"
+#include "runtime/device/driver/device_api.hpp"
 
 namespace horo::runtime {
 
-/// Whether there is a driver and a device. Fails: unavailable (says which of the two is missing).
-Status probe_cuda();
+/// The library, if there is a device. Fails: unavailable (says which of the two is missing).
+Result<const cuda::DeviceApi*> machine_api();
 
-/// Fails: as probe_cuda(); not_found (no such device); io.
-Result<std::unique_ptr<Device>> open_cuda_device(int index);
+/// Fails: as machine_api(); not_found (no such device); io.
+Result<std::unique_ptr<Device>> open_machine_device(int index);
 
-/// Makes the device the calling thread's, for libraries that use CUDA's runtime. Fails: as
-/// open_cuda_device().
-Status enter_cuda_device(int index);
+/// Makes the device the calling thread's, for libraries that use the runtime of CUDA or HIP. Fails:
+/// as open_machine_device().
+Status enter_machine_device(int index);
 
 }  // namespace horo::runtime
