@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: times.sh RANKS PLAN LAUNCHED ACTIVITY ...: the trace of a job shows these activities of rank 0's device, each of which the plan
-# makes take 20 ms, at the times at which the device ran them. ACTIVITY "-": it says why there are no times.
+# makes take 20 ms, at the times at which the device ran them. ACTIVITY "-": it says why there are no times. HORO_VIEW: the viewer, which
+# must read them, too.
 set -euo pipefail
 ranks=$1 plan=$2 launched=$3
 shift 3
@@ -55,4 +56,17 @@ if launched == "launched":
     assert begin - kClocks <= ready <= end, (begin, ready, end)
 for e in phases("late"):
     assert e["ts"] >= ready - e["args"]["error_us"] - kClocks, (ready, e)
+PY
+[ -n "${HORO_VIEW:-}" ] || exit 0
+"$HORO_VIEW" "$scratch/trace.json" --json >"$scratch/figures"
+python3 - "$scratch/figures" "$@" <<'PY' || { cat "$scratch/figures"; exit 1; }
+import json, sys
+
+path, *activities = sys.argv[1:]
+figures = json.load(open(path))
+device = figures["device"]
+assert device["operations"] == 3 and device["missing"] == [], device
+assert {a["name"] for a in device["activities"]} == set(activities), device
+slowest = {s["name"]: s for s in figures["slowest"]}
+assert slowest["slow"]["device_ns"] >= 20e6 * len(activities), slowest
 PY
