@@ -2,38 +2,33 @@
 #include "apps/check-build/device_probes.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <dlfcn.h>
-#include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "discovery/amd_gpus.hpp"
 #include "discovery/nvml/gpu_list.hpp"
-#include "runtime/device/library_in_use.hpp"
 
 namespace horo::apps {
 
 namespace {
 
 constexpr int kOldestCuda = 11040;
-constexpr std::string_view kCudaFiles = "libcuda.so";
-constexpr std::string_view kHipFiles = "libamdhip64.so";
-constexpr std::string_view kNcclFiles = "libnccl.so";
-constexpr std::string_view kRcclFiles = "librccl.so";
+
+/// A function of the library; null: it has none of that name.
+template <typename Function>
+Function* function_of(const std::string& library, const char* name) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return handle == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(handle, name));
+}
 
 /// The library itself says whether tensors in device memory move by `what` here. The row's detail
 /// is the reason if they do not, and else empty.
 Finding ask_library(const char* what, const std::string& library) {
   Finding finding{.section = "Backends", .name = what, .available = false, .detail = {}};
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  using Support = int (*)(const char*);
-  using LastError = const char* (*)();
-  auto* const support =
-      handle == nullptr ? nullptr : reinterpret_cast<Support>(dlsym(handle, "horo_device_support"));
-  auto* const last_error =
-      handle == nullptr ? nullptr : reinterpret_cast<LastError>(dlsym(handle, "horo_last_error"));
+  auto* const support = function_of<int(const char*)>(library, "horo_device_support");
+  auto* const last_error = function_of<const char*()>(library, "horo_last_error");
   if (support == nullptr || last_error == nullptr) {
     finding.detail = fmt::format("'{}' cannot be asked", library);
     return finding;
@@ -43,12 +38,11 @@ Finding ask_library(const char* what, const std::string& library) {
   return finding;
 }
 
-/// ", by FILE": the file that libhoro has loaded, which `variable` names or which begins so.
-std::string by_file(const char* variable, std::string_view prefix) {
-  const char* const named = std::getenv(variable);
-  const bool given = named != nullptr && *named != '\0' && std::string_view(named) != "auto";
-  const auto file = given ? named : runtime::loaded_library(prefix);
-  return file.empty() ? "" : ", by " + file;
+/// ", by FILE": the file of `what` that a setting names or that libhoro has loaded.
+std::string by_file(const char* what, const std::string& library) {
+  auto* const file_of = function_of<const char*(const char*)>(library, "horo_device_library");
+  const char* const file = file_of == nullptr ? nullptr : file_of(what);
+  return file == nullptr ? "" : fmt::format(", by {}", file);
 }
 
 }  // namespace
@@ -56,8 +50,8 @@ std::string by_file(const char* variable, std::string_view prefix) {
 Finding probe_cuda(const std::string& library) {
   auto finding = ask_library("cuda", library);
   if (finding.available) {
-    finding.detail = "PyTorch's and C programs' tensors stay in GPU memory" +
-                     by_file("HORO_GPU_DRIVER", kCudaFiles);
+    finding.detail =
+        "PyTorch's and C programs' tensors stay in GPU memory" + by_file("cuda", library);
   }
   return finding;
 }
@@ -66,7 +60,7 @@ Finding probe_rocm(const std::string& library) {
   auto finding = ask_library("rocm", library);
   if (finding.available) {
     finding.detail = "PyTorch's and C programs' tensors stay in the memory of AMD's GPUs" +
-                     by_file("HORO_GPU_DRIVER", kHipFiles);
+                     by_file("rocm", library);
   }
   return finding;
 }
@@ -75,8 +69,8 @@ Finding probe_nccl(const std::string& library) {
   auto finding = ask_library("nccl", library);
   if (!finding.available) return finding;
   const bool rccl = ask_library("rocm", library).available;
-  finding.detail = fmt::format("{} between GPUs{}", rccl ? "RCCL" : "NCCL",
-                               by_file("HORO_GPU_NCCL", rccl ? kRcclFiles : kNcclFiles));
+  finding.detail =
+      fmt::format("{} between GPUs{}", rccl ? "RCCL" : "NCCL", by_file("nccl", library));
   return finding;
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/capi/capi_support.hpp"
 #include "runtime/device/driver/driver_check.hpp"
 #include "runtime/device/driver/driver_device.hpp"
+#include "runtime/device/library_in_use.hpp"
 
 namespace horo::runtime::capi {
 
@@ -31,6 +32,25 @@ const nccl::Brand& brand_of(const cuda::DeviceApi& api) {
 const nccl::Brand& brand() {
   const auto* const driver = cuda::loaded_driver();
   return brand_of(driver == nullptr ? cuda::kCuda : *driver->api);
+}
+
+/// The file that a knob names, or else a library of this process whose name begins so. Empty: there
+/// is none.
+std::string file_of(const std::string& named, std::string_view prefix) {
+  if (!named.empty() && named != cuda::kAutomatic) return named;
+  return loaded_library(prefix);
+}
+
+/// The file of horo_device_library; empty: there is none.
+std::string library_of(std::string_view what) {
+  const auto rules = read_device_rules();
+  if (!rules) return {};
+  if (what == "cuda") return file_of(rules->driver, cuda::kCuda.prefix);
+  if (what == "rocm") return file_of(rules->driver, cuda::kHip.prefix);
+  if (what != "nccl") return {};
+  // A framework has loaded one of the two at most.
+  auto file = file_of(rules->nccl, nccl::kNccl.prefix);
+  return file.empty() ? file_of(rules->nccl, nccl::kRccl.prefix) : file;
 }
 
 /// Whether NCCL may move tensors of this process's devices. Fails: unavailable, unsupported.
@@ -153,6 +173,12 @@ extern "C" {
 HORO_API horo_status horo_device_support(const char* what) {
   return guarded(
       [what] { return report(horo::runtime::capi::check_support(what == nullptr ? "" : what)); });
+}
+
+HORO_API const char* horo_device_library(const char* what) {
+  thread_local std::string file;
+  file = horo::runtime::capi::library_of(what == nullptr ? "" : what);
+  return file.empty() ? nullptr : file.c_str();
 }
 
 HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,

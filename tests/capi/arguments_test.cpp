@@ -146,6 +146,22 @@ TEST_CASE("a process without a GPU says that no tensor moves in device memory, a
   unsetenv("HORO_GPU_DRIVER");
 }
 
+TEST_CASE(
+    "the library of devices is the one that a setting names, or that the process has loaded") {
+  CHECK(horo_device_library("cuda") == nullptr);
+  CHECK(horo_device_library("nccl") == nullptr);
+  CHECK(horo_device_library("tpu") == nullptr);
+  CHECK(horo_device_library(nullptr) == nullptr);
+  setenv("HORO_GPU_DRIVER", "/nowhere/libamdhip64.so.6", 1);
+  setenv("HORO_GPU_NCCL", "auto", 1);
+  CHECK(horo_device_library("rocm") == std::string("/nowhere/libamdhip64.so.6"));
+  CHECK(horo_device_library("nccl") == nullptr);
+  setenv("HORO_GPU_NCCL", "/nowhere/librccl.so.1", 1);
+  CHECK(horo_device_library("nccl") == std::string("/nowhere/librccl.so.1"));
+  unsetenv("HORO_GPU_NCCL");
+  unsetenv("HORO_GPU_DRIVER");
+}
+
 TEST_CASE("where a tensor is has to be said in the declaration and in the submission alike") {
   REQUIRE(horo_init() == HORO_OK);
   std::array<float, 4> values{1, 2, 3, 4};

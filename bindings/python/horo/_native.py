@@ -260,6 +260,7 @@ _SLOW = {
     "horo_init_alone": (c_int, []),
     "horo_shutdown": (c_int, []),
     "horo_device_support": (c_int, [c_char_p]),  # a child may start the driver
+    "horo_device_library": (c_char_p, [c_char_p]),
     "horo_digest": (c_int, [c_void_p, c_size_t, c_void_p]),
     "horo_resumed": (c_int, [c_double, c_int64]),
     "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),

@@ -479,6 +479,12 @@ HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream
  * value). */
 HORO_API horo_status horo_device_support(const char* what);
 
+/* The file of CUDA's driver ("cuda"), of HIP's runtime ("rocm"), or of NCCL or RCCL ("nccl"): the
+ * one that HORO_GPU_DRIVER or HORO_GPU_NCCL names, or else the one that this process has loaded.
+ * It loads nothing. Memory: valid until the calling thread calls it again. Thread: any. Blocks: no.
+ * Fails: with NULL (there is none, or `what` is another word). */
+HORO_API const char* horo_device_library(const char* what);
+
 /* The result of a completed allgather, alltoall, join, or reducescatter without `out`: its address
  * and size. `rows` receives the number of rows that came from each rank; for a reducescatter, the
  * number that each rank got; nothing for a join. bytes and rows may be NULL. For a tensor in device
