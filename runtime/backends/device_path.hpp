@@ -58,13 +58,25 @@ struct DeviceSet {
   std::function<bool()> lost{};  ///< A rank of the job was lost: connecting has no use.
 };
 
+/// Between which devices a path moves buckets.
+enum class DeviceReach : std::uint8_t {
+  set,   ///< It connects the devices of all members.
+  host,  ///< It connects those of the members on one host; ByHostsBucket does the rest.
+};
+
 /// Pure but for offer() and connect(). Thread: one at a time.
 class DevicePath {
  public:
   virtual ~DevicePath() = default;
 
-  /// As in `gpu.operations`.
+  /// For people. Those of reach `set` have the words of `gpu.operations`.
   virtual std::string_view name() const = 0;
+
+  virtual DeviceReach reach() const { return DeviceReach::set; }
+
+  /// Where the members can use several paths, this one comes before those of reach `set`. The same
+  /// on all members, after check().
+  virtual bool comes_first() const { return false; }
 
   /// The name with what else the log shows, once connected.
   virtual std::string described() const { return std::string(name()); }
@@ -86,6 +98,9 @@ class DevicePath {
   /// Where the members can use several paths, this one is the best for buckets of up to so many
   /// bytes. The same on all members.
   virtual std::uint64_t best_up_to() const { return std::numeric_limits<std::uint64_t>::max(); }
+
+  /// The same for buckets from so many bytes on. Smaller ones are staged.
+  virtual std::uint64_t best_from() const { return 0; }
 
   /// Its operations wait for other ranks on the device itself, so all that a device has of them
   /// must start in one order on all ranks.

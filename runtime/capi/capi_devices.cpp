@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/device/by_hosts_path.hpp"
+#include "runtime/backends/ipc/ipc_backend.hpp"
 #include "runtime/backends/ipc/ipc_path.hpp"
+#include "runtime/backends/nccl/nccl_backend.hpp"
 #include "runtime/backends/nccl/nccl_library.hpp"
 #include "runtime/backends/nccl/nccl_path.hpp"
 #include "runtime/capi/capi_support.hpp"
@@ -103,12 +106,52 @@ const DeviceRules& set_device_rules(DeviceRules given) {
   return rules() = std::move(given);
 }
 
-std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
-                                                                       int streams) {
-  return [nccl = std::move(nccl), streams] {
+namespace {
+
+bool nccl_moves(const Signature& like) {
+  return NcclBackend::takes(like, false);
+}
+
+/// Why this rank may not use that library among the devices of its host; empty: it may.
+std::string why_not_by_hosts(const DeviceRules& rules, GpuOperations inner) {
+  if (rules.wanted == GpuOperations::automatic || rules.wanted == inner) {
+    const bool named = rules.wanted != GpuOperations::automatic;
+    return named && rules.by_hosts == ByHostsUse::fallback
+               ? "gpu.operations names a way between all ranks, and hierarchical.allreduce is not "
+                 "set"
+               : "";
+  }
+  return "gpu.operations names another way";
+}
+
+void add_by_hosts(const DeviceRules& rules, int streams, const SetPlace& place,
+                  std::vector<std::unique_ptr<DevicePath>>& paths) {
+  const auto own = by_hosts_place(place);
+  if (!own) return;  // Nor does the set itself connect.
+  paths.push_back(std::make_unique<ByHostsPath>(
+      ByHostsPath::Parts{.name = "nccl by hosts",
+                         .inner = std::make_unique<NcclPath>(rules.nccl, brand(), streams),
+                         .moves = &nccl_moves,
+                         .why_not = why_not_by_hosts(rules, GpuOperations::nccl),
+                         .use = rules.by_hosts},
+      *own));
+  paths.push_back(std::make_unique<ByHostsPath>(
+      ByHostsPath::Parts{.name = "ipc by hosts",
+                         .inner = make_ipc_path(),
+                         .moves = &ipc_moves,
+                         .why_not = why_not_by_hosts(rules, GpuOperations::ipc),
+                         .use = rules.by_hosts},
+      *own));
+}
+
+}  // namespace
+
+DevicePaths device_paths(const DeviceRules& rules, int streams) {
+  return [rules, streams](const SetPlace& place) {
     std::vector<std::unique_ptr<DevicePath>> paths;
     paths.push_back(make_ipc_path());
-    paths.push_back(std::make_unique<NcclPath>(nccl, brand(), streams));
+    paths.push_back(std::make_unique<NcclPath>(rules.nccl, brand(), streams));
+    if (place.spans_hosts()) add_by_hosts(rules, streams, place, paths);
     return paths;
   };
 }

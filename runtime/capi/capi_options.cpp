@@ -103,17 +103,25 @@ tuning::TunerOptions read_tuner(const Settings& settings) {
       .traits = {}};
 }
 
+/// The knob is on by default, for tensors in host memory.
+ByHostsUse by_hosts_of(const Settings& settings) {
+  if (!settings.get(knobs::kHierarchicalAllreduce)) return ByHostsUse::never;
+  const bool asked = settings.is_set(knobs::kHierarchicalAllreduce.text.key);
+  return asked ? ByHostsUse::preferred : ByHostsUse::fallback;
+}
+
 DeviceRules device_rules_of(const Settings& settings) {
   return {.driver = std::string(settings.get(knobs::kGpuDriver)),
           .nccl = std::string(settings.get(knobs::kGpuNccl)),
           .wanted = settings.get(knobs::kGpuOperations),
+          .by_hosts = by_hosts_of(settings),
           .waits_by_stream = settings.get(knobs::kGpuAsyncCompletion)};
 }
 
 DeviceOptions read_devices(const Settings& settings, const DeviceRules& rules,
                            Duration start_timeout) {
   return {.devices = &devices(),
-          .paths = device_paths(rules.nccl, std::max(settings.get(knobs::kNumNcclStreams), 1)),
+          .paths = device_paths(rules, std::max(settings.get(knobs::kNumNcclStreams), 1)),
           .wanted = rules.wanted,
           .start_timeout = start_timeout,
           .timeout = settings.get(knobs::kGlooTimeout)};

@@ -15,6 +15,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "horo/horo.h"
+#include "runtime/backends/device/by_hosts_path.hpp"
 #include "runtime/backends/device_path.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/device/open_device.hpp"
@@ -70,6 +71,7 @@ struct DeviceRules {
   std::string driver;  ///< The file of CUDA's driver or HIP's runtime.
   std::string nccl;    ///< The file of NCCL or RCCL.
   GpuOperations wanted = GpuOperations::automatic;
+  ByHostsUse by_hosts = ByHostsUse::fallback;
   bool waits_by_stream = true;  ///< horo_wait_stream returns before operations are complete.
 };
 
@@ -79,9 +81,8 @@ Result<DeviceRules> read_device_rules();
 /// The rules of this process. Before horo_init returns.
 const DeviceRules& set_device_rules(DeviceRules rules);
 
-/// Makes the ways between devices, the best first; `nccl` is the file of NCCL or RCCL.
-std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
-                                                                       int streams);
+/// Makes the ways between devices, the best first. `streams`: those of NCCL.
+DevicePaths device_paths(const DeviceRules& rules, int streams);
 
 /// Fails: invalid_argument (a value that is not known).
 Status check_memory(horo_memory memory);

@@ -56,7 +56,8 @@ DeviceChoice::~DeviceChoice() {
 /// The reason why this rank cannot use the path; empty: it can.
 std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& told) const {
   const auto word = word_of(options_.wanted);
-  if (options_.wanted != GpuOperations::automatic && path.name() != word)
+  const bool whole = path.reach() == DeviceReach::set;
+  if (whole && options_.wanted != GpuOperations::automatic && path.name() != word)
     return fmt::format("gpu.operations is {}", word);
   if (gpu == nullptr) return "it has no device";
   auto offer = path.offer(gpu->device(), place_.position, place_.size());
@@ -67,7 +68,7 @@ std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& 
 
 void DeviceChoice::prepare(OpenDevice* gpu) {
   if (options_.paths) {
-    for (auto& path : options_.paths()) paths_.emplace_back(std::move(path));
+    for (auto& path : options_.paths(place_)) paths_.emplace_back(std::move(path));
   }
   if (options_.wanted == GpuOperations::staged) paths_.clear();
   if (paths_.size() > kMostPaths) paths_.resize(kMostPaths);
@@ -120,9 +121,19 @@ std::string DeviceChoice::why_not(std::size_t path) const {
   return together ? std::string() : together.error().message;
 }
 
+/// By hosts is the way where no path moves sums between all devices, unless it is asked for.
+std::string DeviceChoice::why_spare(std::size_t path) const {
+  if (paths_[path]->reach() == DeviceReach::set) return {};
+  const auto better = std::find_if(ways_.begin(), ways_.end(), [&](const Way& way) {
+    return way.path->reach() == DeviceReach::host || !paths_[path]->comes_first();
+  });
+  return better == ways_.end() ? std::string() : fmt::format("{} is used", better->path->name());
+}
+
 void DeviceChoice::try_next(OpenDevice* gpu) {
   for (; next_ < paths_.size(); ++next_) {
     auto reason = why_not(next_);
+    if (reason.empty()) reason = why_spare(next_);
     if (reason.empty() && gpu != nullptr) return connect(*gpu);
     reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), reason);
   }
@@ -222,10 +233,13 @@ void DeviceChoice::warn_of_late(const std::string& why) const {
 void DeviceChoice::conclude() {
   stage_ = Stage::chosen;
   warn_of_shared_device();
+  const bool by_hosts = std::any_of(paths_.begin(), paths_.end(),
+                                    [](const auto& path) { return path->comes_first(); });
   paths_.clear();  // This frees what those that are not used allocated for their offers.
   const bool named =
       options_.wanted == GpuOperations::nccl || options_.wanted == GpuOperations::ipc;
-  if (ways_.empty() && named) {
+  // hierarchical.allreduce concerns all sets, and those with one rank on each host are staged.
+  if (ways_.empty() && named && !by_hosts) {
     refused_ = fail(Errc::unsupported, "gpu.operations asks for {}, which cannot be used{}",
                     word_of(options_.wanted), reasons_);
   }
@@ -240,7 +254,8 @@ void DeviceChoice::conclude() {
 void DeviceChoice::take_agreed() {
   const auto why_not = disagreement();
   if (why_not.empty()) {
-    ways_.push_back({connection_->path, std::move(*connection_->made)});
+    const auto at = connection_->path->comes_first() ? ways_.begin() : ways_.end();
+    ways_.insert(at, {connection_->path, std::move(*connection_->made)});
   } else {
     reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), why_not);
     warn_of_late(why_not);
@@ -279,22 +294,32 @@ Backend* DeviceChoice::way_of(const Bucket& bucket) const {
   for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
   Backend* other = nullptr;
   for (const auto& way : ways_) {
-    if (!way.path->takes(bucket.like)) continue;
+    if (!way.path->takes(bucket.like) || bytes < way.path->best_from()) continue;
     if (bytes <= way.path->best_up_to()) return way.backend.get();
     if (other == nullptr) other = way.backend.get();
   }
   return other;
 }
 
+const DeviceChoice::Way* DeviceChoice::find(const Backend* backend) const {
+  const auto found = std::find_if(ways_.begin(), ways_.end(), [backend](const Way& way) {
+    return way.backend.get() == backend;
+  });
+  return found == ways_.end() ? nullptr : &*found;
+}
+
 bool DeviceChoice::owns(const Backend* backend) const {
-  return std::any_of(ways_.begin(), ways_.end(),
-                     [backend](const Way& way) { return way.backend.get() == backend; });
+  return find(backend) != nullptr;
+}
+
+bool DeviceChoice::is_within_hosts(const Backend* backend) const {
+  const auto* const way = find(backend);
+  return way != nullptr && way->path->reach() == DeviceReach::host;
 }
 
 bool DeviceChoice::is_ordered(const Backend* backend) const {
-  return std::any_of(ways_.begin(), ways_.end(), [backend](const Way& way) {
-    return way.backend.get() == backend && way.path->waits_on_device();
-  });
+  const auto* const way = find(backend);
+  return way != nullptr && way->path->waits_on_device();
 }
 
 bool DeviceChoice::may_be_ordered() const {

@@ -41,6 +41,9 @@ class DeviceChoice {
 
   bool owns(const Backend* backend) const;
 
+  /// It moves buckets among the devices of each host only.
+  bool is_within_hosts(const Backend* backend) const;
+
   /// Its operations wait for other ranks on the device itself.
   bool is_ordered(const Backend* backend) const;
 
@@ -58,7 +61,7 @@ class DeviceChoice {
   void abort();
 
  private:
-  static constexpr std::size_t kMostPaths = 3;
+  static constexpr std::size_t kMostPaths = 4;
   static constexpr std::size_t kMostReason = 240;
   static constexpr std::size_t kMostUuid = 48;
 
@@ -97,12 +100,15 @@ class DeviceChoice {
     Result<std::unique_ptr<Backend>> made = fail(Errc::unavailable, "not connected");
   };
 
+  const Way* find(const Backend* backend) const;
   void prepare(OpenDevice* gpu);
   std::string offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& told) const;
   Status tell(Backend& host);
   std::vector<DeviceMember> members_of(std::size_t path) const;
   /// Why the path cannot be used by these ranks; empty: it can.
   std::string why_not(std::size_t path) const;
+  /// Why a path that could be used is not needed; empty: it is.
+  std::string why_spare(std::size_t path) const;
   void try_next(OpenDevice* gpu);
   void connect(OpenDevice& gpu);
   /// The thread that connects has ended, or has no more time.

@@ -15,16 +15,6 @@
 
 namespace horo::runtime {
 
-/// Thread: immutable; `devices` and `paths` may be used by any.
-struct DeviceOptions {
-  Devices* devices = nullptr;  ///< They outlive the sets. Null: all tensors are in host memory.
-  /// Makes the paths for one set, the best first.
-  std::function<std::vector<std::unique_ptr<DevicePath>>()> paths{};
-  GpuOperations wanted = GpuOperations::automatic;
-  Duration start_timeout = std::chrono::seconds(30);
-  Duration timeout{};
-};
-
 /// This rank's place in the set.
 struct SetPlace {
   int position = 0;
@@ -39,6 +29,18 @@ struct SetPlace {
   bool spans_hosts() const {
     return std::any_of(hosts.begin(), hosts.end(), [this](int host) { return host != hosts[0]; });
   }
+};
+
+/// Makes the paths for one set, the best first. All members get the same ones, in the same order.
+using DevicePaths = std::function<std::vector<std::unique_ptr<DevicePath>>(const SetPlace&)>;
+
+/// Thread: immutable; `devices` and `paths` may be used by any.
+struct DeviceOptions {
+  Devices* devices = nullptr;  ///< They outlive the sets. Null: all tensors are in host memory.
+  DevicePaths paths{};
+  GpuOperations wanted = GpuOperations::automatic;
+  Duration start_timeout = std::chrono::seconds(30);
+  Duration timeout{};
 };
 
 }  // namespace horo::runtime

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "runtime/backends/device/by_hosts_bucket.hpp"
+#include "runtime/backends/device/staged_bucket.hpp"
 
 namespace horo::runtime {
 
@@ -30,27 +32,32 @@ DeviceRouter::~DeviceRouter() {
   if (options_.devices != nullptr) options_.devices->order().leave(*this);
 }
 
+bool DeviceRouter::has_starts(const Active& active) const {
+  if (active.bound != nullptr) return active.bound->has_starts();
+  // A bucket that has begun has given its content away.
+  if (active.bucket.like.memory != MemoryKind::device || active.ticket != 0) return false;
+  // Until the bucket has its way, that may be one that is ordered.
+  return active.backend == nullptr ? !active.bucket.partial : choice_.is_ordered(active.backend);
+}
+
 std::uint64_t DeviceRouter::first_start(int device) const {
   if (aborted_ || !failure_ || !choice_.may_be_ordered() || !place_.first_after) return kNone;
   if (lane_.gpu() != nullptr && lane_.gpu()->index() != device) return kNone;
   if (routes_) {
     for (const auto& active : active_) {
-      // A bucket that has begun has given its content away.
-      const auto& bucket = active.bucket;
-      if (active.staged != nullptr || bucket.like.memory != MemoryKind::device ||
-          active.ticket != 0)
-        continue;
-      // Until the bucket has its way, that may be one that is ordered.
-      if (active.backend == nullptr ? !bucket.partial : choice_.is_ordered(active.backend))
-        return bucket.place;
+      if (has_starts(active)) return active.place;
     }
   }
   return place_.first_after(last_place_);
 }
 
 bool DeviceRouter::is_next(const Active& active) const {
+  for (const auto& before : active_) {
+    if (&before == &active) break;
+    if (has_starts(before)) return false;
+  }
   return !choice_.is_ordered(active.backend) ||
-         options_.devices->order().may_start(active.bucket.place, active.bucket.device, *this);
+         options_.devices->order().may_start(active.place, active.device, *this);
 }
 
 BackendCaps DeviceRouter::caps() const {
@@ -61,7 +68,7 @@ BackendCaps DeviceRouter::caps() const {
   for (const auto& active : active_) {
     const bool direct = active.backend != nullptr && choice_.owns(active.backend);
     caps.polls =
-        caps.polls || direct || (active.staged != nullptr && active.staged->waits_for_device());
+        caps.polls || direct || (active.bound != nullptr && active.bound->waits_for_device());
   }
   return caps;
 }
@@ -69,7 +76,7 @@ BackendCaps DeviceRouter::caps() const {
 void DeviceRouter::begin_routing() {
   before_ = host_->completed();
   for (auto ticket = before_ + 1; ticket <= host_->started(); ++ticket) {
-    active_.start({.bucket = {}, .staged = nullptr, .backend = host_.get(), .ticket = ticket});
+    active_.start({.bucket = {}, .bound = nullptr, .backend = host_.get(), .ticket = ticket});
     ++fed_;
   }
   routed_ = fed_;
@@ -96,6 +103,8 @@ Status DeviceRouter::start(Bucket bucket) {
   Active active;
   last_place_ = std::max(last_place_, bucket.place);
   if (on_device) active.opened = open_devices(bucket);
+  active.place = bucket.place;
+  active.device = bucket.device;
   active.bucket = std::move(bucket);
   active_.start(std::move(active));
   const auto moved = advance();
@@ -106,7 +115,7 @@ Status DeviceRouter::start(Bucket bucket) {
 }
 
 bool DeviceRouter::is_done(const Active& active) const {
-  if (active.staged != nullptr) return active.staged->done();
+  if (active.bound != nullptr) return active.bound->done();
   return active.ticket != 0 && active.ticket <= active.backend->completed();
 }
 
@@ -117,17 +126,27 @@ Result<bool> DeviceRouter::route(Active& active) {
   if (active.backend != nullptr) {
     // The other ranks use their devices now, and nobody could tell them not to wait.
     HORO_TRY_STATUS(active.opened);
+    if (choice_.is_within_hosts(active.backend)) HORO_TRY_STATUS(bind_by_hosts(active));
     return true;
   }
   auto error = std::exchange(active.opened, {});
   if (error && !choice_.refused()) error = choice_.refused();
-  active.staged = std::make_unique<StagedBucket>(std::exchange(active.bucket, {}), place_, lane_,
-                                                 std::move(error));
+  active.bound = std::make_unique<StagedBucket>(std::exchange(active.bucket, {}), place_, lane_,
+                                                std::move(error));
   return true;
 }
 
+Status DeviceRouter::bind_by_hosts(Active& active) {
+  if (by_hosts_ == nullptr) {
+    HORO_TRY(by_hosts_, ByHostsLane::make(*lane_.gpu(), place_));
+  }
+  active.bound = std::make_unique<ByHostsBucket>(std::exchange(active.bucket, {}), lane_,
+                                                 *by_hosts_, *active.backend);
+  return {};
+}
+
 Result<bool> DeviceRouter::feed(Active& active) {
-  if (active.staged != nullptr) return active.staged->feed(*host_);
+  if (active.bound != nullptr) return active.bound->feed(*host_);
   if (active.backend == nullptr) active.backend = host_.get();
   if (!is_next(active)) return false;
   HORO_TRY_STATUS(active.backend->start(std::exchange(active.bucket, {})));
@@ -163,22 +182,30 @@ Result<bool> DeviceRouter::route_next() {
   return any;
 }
 
+Result<bool> DeviceRouter::fill_bound() {
+  bool any = false;
+  for (auto& active : active_) {
+    if (active.bound == nullptr) continue;
+    if (active.bound->has_starts() && is_next(active)) active.bound->allow_starts();
+    HORO_TRY(const bool filled, active.bound->fill());
+    any = any || filled;
+  }
+  return any;
+}
+
 Result<bool> DeviceRouter::advance() {
   bool any = false;
   for (bool moved = true; moved; any = any || moved) {
     HORO_TRY(moved, route_next());
-    for (auto& active : active_) {
-      if (active.staged == nullptr) continue;
-      HORO_TRY(const bool filled, active.staged->fill());
-      moved = filled || moved;
-    }
+    HORO_TRY(const bool filled, fill_bound());
+    moved = filled || moved;
     while (fed_ < routed_) {
       HORO_TRY(const bool fed, feed_next());
       if (!fed) break;
       moved = true;
     }
     for (auto& active : active_) {
-      if (active.staged != nullptr) moved = active.staged->drain(*host_) || moved;
+      if (active.bound != nullptr) moved = active.bound->drain(*host_) || moved;
     }
     active_.retire([this](const Active& active) { return is_done(active); });
   }
@@ -213,9 +240,9 @@ void DeviceRouter::abort() {
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, kDrains);
   for (auto& active : active_) {
-    if (active.staged == nullptr) continue;
-    while (!active.staged->abandon() && !deadline.expired(clock.now())) std::this_thread::yield();
-    active.staged->forget();
+    if (active.bound == nullptr) continue;
+    while (!active.bound->abandon() && !deadline.expired(clock.now())) std::this_thread::yield();
+    active.bound->forget();
   }
   active_.clear();
   fed_ = routed_ = active_.started();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend of a set that may have tensors in device memory. Buckets in host memory go to the
 // set's backend for host memory; those in device memory take the way that the members choose
-// (DeviceChoice), or go through host memory (StagedBucket).
+// (DeviceChoice), or go through host memory, wholly (StagedBucket) or between hosts only
+// (ByHostsBucket).
 #pragma once
 
 #include <memory>
 
+#include "runtime/backends/device/by_hosts_lane.hpp"
 #include "runtime/backends/device/device_choice.hpp"
-#include "runtime/backends/device/staged_bucket.hpp"
+#include "runtime/backends/device/host_bound.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/hierarchical/bucket_queue.hpp"
 #include "runtime/bucket/backend.hpp"
@@ -45,11 +47,13 @@ class DeviceRouter final : public Backend, private OrderedStarts {
 
  private:
   struct Active {
-    Bucket bucket;                         ///< Until it is fed.
-    std::unique_ptr<StagedBucket> staged;  ///< It goes through host memory.
-    Backend* backend = nullptr;            ///< Its way, unless it is staged.
-    Status opened;                         ///< The bucket's device is there.
-    std::uint64_t ticket = 0;              ///< The backend has given it; 0: not yet.
+    Bucket bucket;                     ///< Until it is fed, or has its form in `bound`.
+    std::unique_ptr<HostBound> bound;  ///< It goes through host memory.
+    Backend* backend = nullptr;        ///< Its way, unless it is staged.
+    Status opened;                     ///< The bucket's device is there.
+    std::uint64_t ticket = 0;          ///< The backend has given it; 0: not yet.
+    std::uint64_t place = 0;           ///< The bucket's.
+    int device = -1;                   ///< The bucket's.
   };
 
   std::uint64_t first_start(int device) const override;
@@ -57,11 +61,16 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   Status device_health() const;
   /// The operations of other sets that come before the bucket have started.
   bool is_next(const Active& active) const;
+  /// It has operations to start that wait for other ranks on the device.
+  bool has_starts(const Active& active) const;
   void begin_routing();
   Status open_devices(const Bucket& bucket);
   /// Gives a bucket in device memory its way; false: the members are choosing. Fails: as
   /// Backend::start.
   Result<bool> route(Active& active);
+  Status bind_by_hosts(Active& active);
+  /// Moves what goes through host memory.
+  Result<bool> fill_bound();
   Result<bool> feed(Active& active);
   Result<bool> feed_next();
   Result<bool> route_next();
@@ -72,6 +81,7 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   const DeviceOptions& options_;
   const SetPlace place_;
   StagingLane lane_;
+  std::unique_ptr<ByHostsLane> by_hosts_;  ///< Null: no bucket has gone by hosts.
   DeviceChoice choice_;
   BucketQueue<Active> active_;
   bool routes_ = false;

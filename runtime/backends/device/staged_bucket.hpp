@@ -12,6 +12,7 @@
 
 #include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/backends/device/device_options.hpp"
+#include "runtime/backends/device/host_bound.hpp"
 #include "runtime/backends/device/staged_copies.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/device/staging_plan.hpp"
@@ -21,34 +22,26 @@ namespace horo::runtime {
 /// An error of the device ends the bucket with an error on all ranks, because they tell each other
 /// behind the last piece whether their copies have come about. Every rank takes part in every
 /// movement in any case, so the set goes on. Thread: the holder of the progress token.
-class StagedBucket {
+class StagedBucket final : public HostBound {
  public:
   /// `place` and `lane` outlive this. `error`: the rank has no device to copy from.
   StagedBucket(Bucket bucket, const SetPlace& place, StagingLane& lane, Status error);
 
-  /// Starts copies to the host for which there is memory, and looks which have ended. True when
-  /// anything moved. Fails: out_of_memory.
-  Result<bool> fill();
+  /// Its operations wait for no other rank on the device.
+  bool has_starts() const override { return false; }
 
-  /// Starts the next movements between the ranks whose data have come, in order; true when all have
-  /// been started. Fails: as Backend::start.
-  Result<bool> feed(Backend& host);
+  void allow_starts() override {}
 
-  /// Copies back what has been moved, and looks which copies have ended. True when anything moved.
-  bool drain(const Backend& host);
+  Result<bool> fill() override;
+  Result<bool> feed(Backend& host) override;
+  bool drain(const Backend& host) override;
 
-  /// Nothing of it is under way any more.
-  bool done() const { return told_ && done_ == pieces_.size(); }
+  bool done() const override { return told_ && done_ == pieces_.size(); }
 
-  /// Copies are under way: look again soon.
-  bool waits_for_device() const;
+  bool waits_for_device() const override;
 
-  /// Gives the memory back that the device has left; true when that is all. Nothing else follows.
-  bool abandon();
-
-  /// Memory that the device may still use is never freed. What the device still does comes before
-  /// DeviceOutcome::finished.
-  void forget();
+  bool abandon() override;
+  void forget() override;
 
  private:
   using Direction = StreamHandle StagingStreams::*;

@@ -30,6 +30,9 @@ class StagingLane {
   /// The device that was used first. Null: this rank's tensors are in host memory.
   OpenDevice* gpu() const { return devices_.empty() ? nullptr : devices_.front().gpu; }
 
+  /// The streams of that device. Only where there is one.
+  const StagingStreams& first() const { return devices_.front(); }
+
   /// The streams of a device, which stay where they are; null: use() has not succeeded for it.
   const StagingStreams* of(int device) const;
 

@@ -2,6 +2,7 @@
 #include "runtime/backends/ipc/ipc_backend.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "base/deadline.hpp"
@@ -22,7 +23,13 @@ void* at(const void* memory, std::uint64_t bytes) {
 }  // namespace
 
 bool ipc_takes(const Signature& like) {
-  if (like.kind != Kind::allreduce || like.op == ReduceOp::adasum) return false;
+  return like.kind == Kind::allreduce && ipc_moves(like);
+}
+
+bool ipc_moves(const Signature& like) {
+  if (like.kind == Kind::allgather) return true;
+  const bool reduces = like.kind == Kind::allreduce || like.kind == Kind::reducescatter;
+  if (!reduces || like.op == ReduceOp::adasum) return false;
   const bool scaled = like.prescale != 1 || like.postscale != 1;
   const bool extreme = like.op == ReduceOp::min || like.op == ReduceOp::max;
   // A factor of each input can be that of the result only in sums.
@@ -46,7 +53,7 @@ IpcBackend::~IpcBackend() {
 }
 
 Status IpcBackend::start(Bucket bucket) {
-  if (bucket.device != parts_.device->index() || bucket.partial || !ipc_takes(bucket.like)) {
+  if (bucket.device != parts_.device->index() || bucket.partial || !ipc_moves(bucket.like)) {
     return fail(Errc::unsupported, "backend 'ipc' has no {} of {} by {} on device {}{}",
                 name(bucket.like.kind), name(bucket.like.dtype), name(bucket.like.op),
                 bucket.device, bucket.partial ? " without all ranks" : "");
@@ -62,27 +69,90 @@ Status IpcBackend::start(Bucket bucket) {
   return {};
 }
 
-void IpcBackend::cut(Flight& flight) {
-  const auto& bucket = flight.bucket;
+/// The input of a rank, in the order in which it is packed. The elements of a reduce-scatter that
+/// one rank gets are together. The outputs of an all-gather are where this rank puts them.
+std::vector<IpcBackend::Run> IpcBackend::runs_of(const Bucket& bucket, int rank) const {
   const auto size = size_of(bucket.like.dtype);
-  const auto room = ipc::kSlotBytes / size;
-  Piece piece{.flight = &flight, .in = {}, .out = {}, .first = true};
-  std::uint64_t filled = 0;
-  for (const auto& part : bucket.parts) {
-    for (std::uint64_t begin = 0; begin < part.elements;) {
+  const auto n = parts_.ranks.size();
+  const auto own = static_cast<std::size_t>(rank);
+  std::vector<Run> runs;
+  if (bucket.like.kind == Kind::allreduce) {
+    for (const auto& part : bucket.parts)
+      runs.push_back({at(part.in, 0), at(part.out, 0), part.elements});
+    return runs;
+  }
+  const bool gathers = bucket.like.kind == Kind::allgather;
+  for (std::size_t owner = gathers ? own : 0; owner < (gathers ? own + 1 : n); ++owner) {
+    for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
+      const auto& part = bucket.parts[p];
+      std::uint64_t before = 0;
+      for (std::size_t r = p * n; r < p * n + owner; ++r) before += bucket.rows[r];
+      const auto count = bucket.rows[p * n + owner] * part.row_elements;
+      const auto offset = before * part.row_elements * size;
+      if (gathers) {
+        runs.push_back({at(part.in, 0), at(part.out, offset), count});
+      } else {
+        runs.push_back({at(part.in, offset), owner == own ? at(part.out, 0) : nullptr, count});
+      }
+    }
+  }
+  return runs;
+}
+
+void IpcBackend::add_sums(Flight& flight, std::uint64_t room, std::vector<Piece>& pieces) const {
+  const auto size = size_of(flight.bucket.like.dtype);
+  std::uint64_t filled = room;
+  for (const auto& run : runs_of(flight.bucket, parts_.position)) {
+    for (std::uint64_t begin = 0; begin < run.count;) {
       if (filled == room) {
-        pieces_.push_back(std::exchange(piece, Piece{.flight = &flight, .in = {}, .out = {}}));
+        pieces.push_back({.flight = &flight});
         filled = 0;
       }
-      const auto count = std::min(part.elements - begin, room - filled);
-      piece.in.push_back({at(part.in, begin * size), count});
-      piece.out.push_back({at(part.out, begin * size), count});
+      auto& piece = pieces.back();
+      const auto count = std::min(run.count - begin, room - filled);
+      piece.in.push_back({at(run.in, begin * size), count});
+      if (run.out != nullptr) {
+        if (piece.out.empty()) piece.reads_from = filled;
+        piece.out.push_back({at(run.out, begin * size), count});
+      }
       begin += count;
       filled += count;
     }
   }
-  piece.last = true;
-  pieces_.push_back(std::move(piece));
+}
+
+void IpcBackend::add_gathers(Flight& flight, std::uint64_t room, std::vector<Piece>& pieces) const {
+  const auto size = size_of(flight.bucket.like.dtype);
+  for (std::size_t rank = 0; rank < parts_.ranks.size(); ++rank) {
+    std::uint64_t done = 0;
+    for (const auto& run : runs_of(flight.bucket, static_cast<int>(rank))) {
+      for (std::uint64_t begin = 0; begin < run.count;) {
+        const auto number = static_cast<std::size_t>(done / room);
+        if (number == pieces.size()) pieces.push_back({.flight = &flight});
+        auto& piece = pieces[number];
+        piece.gathered.resize(parts_.ranks.size());
+        const auto count = std::min(run.count - begin, room - done % room);
+        if (static_cast<int>(rank) == parts_.position)
+          piece.in.push_back({at(run.in, begin * size), count});
+        piece.gathered[rank].push_back({at(run.out, begin * size), count});
+        begin += count;
+        done += count;
+      }
+    }
+  }
+}
+
+void IpcBackend::cut(Flight& flight) {
+  const auto room = ipc::kSlotBytes / size_of(flight.bucket.like.dtype);
+  std::vector<Piece> pieces;
+  if (flight.bucket.like.kind == Kind::allgather) {
+    add_gathers(flight, room, pieces);
+  } else {
+    add_sums(flight, room, pieces);
+  }
+  if (pieces.empty()) pieces.push_back({.flight = &flight});
+  pieces.front().first = pieces.back().last = true;
+  std::move(pieces.begin(), pieces.end(), std::back_inserter(pieces_));
 }
 
 bool IpcBackend::all_have(std::atomic<std::uint64_t> ipc::Counters::*count,
@@ -116,21 +186,31 @@ Status IpcBackend::pack(const Piece& piece, std::uint64_t number) {
 
 Status IpcBackend::reduce(const Piece& piece, std::uint64_t number) {
   auto& device = *parts_.device;
+  const auto skipped = piece.reads_from * size_of(piece.flight->bucket.like.dtype);
   std::vector<const void*> slots;
   for (const auto& rank : parts_.ranks) {
     HORO_TRY_STATUS(device.wait(stream_, rank->packed_event(number)));
-    slots.push_back(rank->slot(number));
+    slots.push_back(at(rank->slot(number), skipped));
   }
-  const auto& like = piece.flight->bucket.like;
   auto& timer = piece.flight->timer;
   timer.enter(timeline::DevicePhase::ipc, stream_);
-  HORO_TRY_STATUS(shared_.kernels().reduce(
-      {.in = slots, .dtype = like.dtype, .op = like.op, .scale = like.prescale * like.postscale},
-      piece.out, stream_));
+  HORO_TRY_STATUS(read_slots(piece, slots));
   timer.leave();
   HORO_TRY_STATUS(device.record(own().reduced_event(number), stream_));
   own().counters().reduced.store(number + 1, std::memory_order_release);
   return piece.last ? finish(*piece.flight) : Status{};
+}
+
+Status IpcBackend::read_slots(const Piece& piece, std::span<const void* const> slots) {
+  const auto& like = piece.flight->bucket.like;
+  for (std::size_t r = 0; r < piece.gathered.size(); ++r) {
+    HORO_TRY_STATUS(shared_.kernels().unpack(piece.gathered[r], slots[r],
+                                             {.from = like.dtype, .to = like.dtype}, stream_));
+  }
+  if (piece.out.empty()) return {};
+  return shared_.kernels().reduce(
+      {.in = slots, .dtype = like.dtype, .op = like.op, .scale = like.prescale * like.postscale},
+      piece.out, stream_);
 }
 
 Status IpcBackend::finish(Flight& flight) {

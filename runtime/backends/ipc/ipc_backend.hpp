@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduces between ranks of one host whose devices can read each other's memory; several ranks
-// may share a device. Buckets are cut into pieces. A rank packs its piece into a slot; when all
-// have done so, one kernel of each rank reads all slots and writes the rank's tensors (one shot).
-// Kernels never wait for another rank: the order is kept by events, and a rank starts its kernel
-// when the others have recorded theirs. So ranks on one device cannot deadlock, in whatever order
-// their work runs there.
+// Sums and all-gathers between ranks of one host whose devices can read each other's memory;
+// several ranks may share a device. Buckets are cut into pieces. A rank packs its piece into a
+// slot; when all have done so, one kernel of each rank reads all slots and writes the rank's
+// tensors (one shot). Of a reduce-scatter each rank reduces its own elements only. Kernels never
+// wait for another rank: the order is kept by events, and a rank starts its kernel when the others
+// have recorded theirs. So ranks on one device cannot deadlock, in whatever order their work runs
+// there.
 #pragma once
 
 #include <deque>
@@ -19,7 +20,11 @@ namespace horo::runtime {
 
 inline constexpr int kMostIpcRanks = static_cast<int>(kMostReduced);
 
-/// Whether the kernels reduce tensors like this one.
+/// Whether the kernels move tensors like this one.
+bool ipc_moves(const Signature& like);
+
+/// Whether the path takes them: all-reduces. Of other kinds no rank knows how much the others bring
+/// before it has chosen the way.
 bool ipc_takes(const Signature& like);
 
 /// Thread: the holder of the progress token.
@@ -46,7 +51,7 @@ class IpcBackend final : public Backend {
 
   BackendCaps caps() const override { return {.name = "ipc", .overlaps = true, .polls = true}; }
 
-  /// Fails: unsupported (all but the all-reduces that ipc_takes(); host memory; a rank has joined).
+  /// Fails: unsupported (all that ipc_moves() not; host memory; a rank has joined).
   Status start(Bucket bucket) override;
   bool progress() override;
 
@@ -72,13 +77,22 @@ class IpcBackend final : public Backend {
     PhaseTimer timer{};
   };
 
-  /// Elements of a bucket that fit a slot: on all ranks the same.
+  /// Elements of a bucket that fit a slot. All ranks have the same number of pieces.
   struct Piece {
     Flight* flight = nullptr;
     std::vector<DeviceSpan> in;
-    std::vector<DeviceSpan> out;
+    std::vector<DeviceSpan> out;   ///< A sum's results.
+    std::uint64_t reads_from = 0;  ///< Elements of the slots before those of `out`.
+    std::vector<std::vector<DeviceSpan>> gathered;  ///< all-gather: what comes from each rank.
     bool first = false;
     bool last = false;
+  };
+
+  /// Elements that lie together in a rank's input, and where their result goes. Null: nowhere here.
+  struct Run {
+    void* in = nullptr;
+    void* out = nullptr;
+    std::uint64_t count = 0;
   };
 
   IpcBackend(Parts parts, SharedDevice shared, StreamHandle stream)
@@ -87,6 +101,10 @@ class IpcBackend final : public Backend {
   ipc::Slots& own() const { return *parts_.ranks[static_cast<std::size_t>(parts_.position)]; }
 
   void cut(Flight& flight);
+  std::vector<Run> runs_of(const Bucket& bucket, int rank) const;
+  void add_sums(Flight& flight, std::uint64_t room, std::vector<Piece>& pieces) const;
+  void add_gathers(Flight& flight, std::uint64_t room, std::vector<Piece>& pieces) const;
+  Status read_slots(const Piece& piece, std::span<const void* const> slots);
   bool all_have(std::atomic<std::uint64_t> ipc::Counters::*count, std::uint64_t least) const;
   Status pack(const Piece& piece, std::uint64_t number);
   Status reduce(const Piece& piece, std::uint64_t number);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -195,7 +196,63 @@ void check_case(RankProcess& rank, const Case& what) {
   need(got == expected, "the right numbers");
 }
 
+/// One operation among all ranks, with one part. Ready is the rank's stream.
+void run_step(RankProcess& rank, Bucket bucket, Part part) {
+  const auto ready = *rank.device->make_event();
+  need(rank.device->record(ready, rank.stream).has_value(), "a record");
+  part.row_elements = 1;
+  part.ready = ready;
+  bucket.parts = {part};
+  bucket.device = 0;
+  DeviceOutcome outcome{.finished = *rank.device->make_event()};
+  bucket.outcome = &outcome;
+  const auto begun = rank.backend->start(std::move(bucket));
+  need(begun.has_value(), begun ? "" : begun.error().message.c_str());
+  finish(rank);
+  need(rank.device->wait(rank.stream, outcome.finished).has_value(), "a wait for the bucket");
+}
+
+/// A reduce-scatter, whose results are gathered in the same memory, is an all-reduce.
+void check_halves(RankProcess& rank, const Case& what, const std::vector<std::uint64_t>& rows) {
+  const auto size = size_of(what.dtype);
+  const auto own = input_of(what, rank.position);
+  auto* const block = static_cast<std::byte*>(*rank.device->allocate(own.size()));
+  put(*rank.device, block, own, rank.stream);
+  const auto first = std::accumulate(rows.begin(), rows.begin() + rank.position, std::uint64_t{0});
+  const auto mine = rows[static_cast<std::size_t>(rank.position)];
+  auto* const slice = block + first * size;
+  Bucket scatter{.like = {.kind = Kind::reducescatter, .op = what.op, .dtype = what.dtype},
+                 .parts = {},
+                 .rows = rows};
+  run_step(rank, scatter, {.in = block, .out = slice, .elements = own.size() / size});
+  Bucket gather{.like = {.kind = Kind::allgather, .dtype = what.dtype}, .parts = {}, .rows = rows};
+  run_step(rank, gather, {.in = slice, .out = block, .elements = mine});
+  const auto got = fetch(*rank.device, block, own.size(), rank.stream);
+  std::vector<Content> inputs;
+  std::vector<const void*> pointers;
+  for (int r = 0; r < rank.ranks; ++r) inputs.push_back(input_of(what, r));
+  for (const auto& input : inputs) pointers.push_back(input.data());
+  Content expected(own.size());
+  const kernels::Reduction reduction{.dtype = what.dtype, .op = what.op, .ranks = rank.ranks};
+  kernels::reduce_kernel(what.dtype, what.op)(reduction, expected.data(), pointers.data(),
+                                              rank.ranks, own.size() / size);
+  need(got == expected, "the right numbers of a reduce-scatter and an all-gather");
+}
+
 }  // namespace
+
+TEST_CASE("a reduce-scatter and an all-gather of uneven slices are an all-reduce") {
+  const auto ends = run_ranks(3, "seed=3 delay=100", [](RankProcess& rank) {
+    for (int number = 0; number < kDTypes; ++number) {
+      const Case what{.dtype = static_cast<DType>(number), .op = ReduceOp::max, .lengths = {1000}};
+      check_halves(rank, what, {333, 0, 667});
+      check_halves(rank, what, {1, 999, 0});
+    }
+    const auto slot = ipc::kSlotBytes / sizeof(float);
+    check_halves(rank, {.lengths = {slot * 3 + 7}}, {slot + 1, 2 * slot - 3, 9});
+  });
+  CHECK(ends == std::vector<int>(3, 0));
+}
 
 TEST_CASE("ranks on one device all-reduce every type and operation by shared device memory") {
   const auto ends = run_ranks(3, "", [](RankProcess& rank) {

@@ -152,7 +152,7 @@ struct Choosing {
       : host(std::move(others)),
         gpu(std::make_unique<IdleDevice>()),
         options{.paths =
-                    [this] {
+                    [this](const SetPlace&) {
                       std::vector<std::unique_ptr<DevicePath>> paths;
                       paths.push_back(std::make_unique<GatedPath>(shared));
                       return paths;

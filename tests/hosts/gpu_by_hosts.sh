@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Sums in device memory that go by hosts: by NCCL or ipc inside each host, and through host memory between them, on software
+# devices. SEEDS=N plays N seeds in each way instead of a few.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+[ -x "$HORO_BIN/../tests/gpu_rank" ] || skip "built without the software device"
+on_hosts 2
+tests=$(cd "$HORO_BIN/../tests" && pwd)
+export HORO_GPU_DRIVER=$tests/horo-software-device.so HORO_GPU_NCCL=$tests/horo-software-nccl.so
+kernels=HORO_GPU_KERNELS=$HORO_SOURCE/tests/software_device/software_kernels
+own="GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=3"
+count=${SEEDS:-4}
+
+# Each host has a version of NCCL of its own, so that it cannot connect them.
+# shellcheck disable=SC2016 # the rank's
+versions=(sh -c 'HORO_SOFTWARE_NCCL="version=2280$(hostname | tr -d h) $PLAN" exec "$@"' versions)
+
+# seeds HOSTS WAY [WORD...]: sets that overlap within a host and across both. The first one has the way.
+seeds() {
+  local on=$1 way=$2
+  shift 2
+  try timeout 250 horo run -H "$on" --tag off --log-level info env "$@" "$tests/gpu_rank" seeds 1 "$count"
+  expect "exit code by '$way' ($err)" "$code" 0
+  expect_in "the end by '$way'" "$out" "$count seeds agree"
+  expect_in "the way" "$err" "ranks move tensors in device memory by $way"
+  case $err in *"finding:"*) fail "a finding by '$way': $err" ;; esac
+}
+
+# Each device has room for one operation of NCCL at a time.
+# shellcheck disable=SC2086 # words
+{
+  seeds h1:2,h2:2 "nccl inside each host and staged" $own PLAN=room=1 "${versions[@]}"
+  expect_in "the reason" "$err" "nccl: NCCL 2.28.1 on rank 0, and 2.28.2 on rank 2"
+  # The user asks for it.
+  seeds h1:3,h2:2 "nccl on 2 streams inside each host and staged" $own $kernels HORO_GPU_OPERATIONS=nccl \
+    HORO_HIERARCHICAL_ALLREDUCE=1 PLAN=room=2 HORO_NUM_NCCL_STREAMS=2 "${versions[@]}"
+  seeds h1:2,h2:3 "ipc inside each host and staged" $kernels HORO_GPU_OPERATIONS=ipc HORO_HIERARCHICAL_ALLREDUCE=1
+  # NCCL connects all devices, too, and moves what is no sum.
+  seeds h1:2,h2:2 "nccl inside each host and nccl and staged" $own HORO_HIERARCHICAL_ALLREDUCE=1 \
+    HORO_SOFTWARE_NCCL=room=1 HORO_SOFTWARE_NCCL_FOLDER="$scratch"
+  # NCCL cannot connect the hosts, because they share no folder.
+  seeds h1:2,h2:1 "nccl inside each host and staged" $own HORO_START_TIMEOUT=4
+}
+expect_in "the reason" "$err" "nccl: ranks 0, 1, 2 still waited for the others after 4 s"
+# The user has switched it off.
+try timeout 100 horo run -H h1:2,h2:2 --tag off --log-level info --no-hierarchical-allreduce env GPU_RANK_DEVICES=1 \
+  HORO_SOFTWARE_DEVICE=devices=2 PLAN= "${versions[@]}" "$tests/gpu_rank" seeds 1 1
+expect "exit code when it is off ($err)" "$code" 0
+expect_in "the way when it is off" "$err" "by staged"
+expect_in "the reason when it is off" "$err" "nccl by hosts: rank 0: hierarchical.allreduce is false"
+# run_by BY SCENARIO [ARGUMENT...]: three ranks on two hosts, with BY inside the hosts and all sums by hosts.
+run_by() {
+  local by=$1
+  shift
+  try timeout 100 horo run -H h1:2,h2:1 --tag off env GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=2 "$kernels" \
+    HORO_HIERARCHICAL_ALLREDUCE=1 HORO_GPU_OPERATIONS="$by" PLAN= "${versions[@]}" "$tests/gpu_rank" "$@"
+}
+for by in nccl ipc; do
+  # A rank is lost while its device hangs.
+  run_by $by loss device
+  expect "exit code of a loss by $by ($err)" "$code" 3
+  expect_in "the word of the loss by $by" "$out" "rank 2 was told"
+  # A device fails: the first copy or launch behind the submission, or a later error of the device.
+  for fault in fail=cuMemcpyAsync@3:719 fail=cuEventRecord@4:719 async=9:700; do
+    run_by $by breaks "$fault" - ""
+    expect "exit code of $fault by $by ($err)" "$code" 0
+    expect_in "the word of $fault by $by" "$out" "rank 2 was told"
+  done
+done
+# A call fails, whichever it is: with SEEDS.
+for call in cuMemcpyAsync cuEventRecord cuStreamWaitEvent cuEventCreate cuMemAlloc cuMemHostAlloc cuLaunchKernel ncclGroupEnd; do
+  for ((number = 1; number <= 5 && count > 4; ++number)); do
+    device="fail=$call@$number:719" nccl=-
+    case $call in nccl*) device=- nccl="fail=$call@$number:1" ;; esac
+    run_by nccl either "$device" "$nccl"
+    expect "exit code of $call $number ($err)" "$code" 0
+    expect_in "the end of $call $number" "$out" "rank 2 has ended"
+  done
+done
+nothing_left h1 h2
