@@ -7,7 +7,7 @@
 
 #include "runtime/backends/device/by_hosts_place.hpp"
 #include "runtime/backends/device/host_sum.hpp"
-#include "runtime/backends/device/staging_lane.hpp"
+#include "runtime/backends/device/staging/staging_lane.hpp"
 
 namespace horo::runtime {
 

@@ -10,7 +10,7 @@
 #include "runtime/backends/device/by_hosts_lane.hpp"
 #include "runtime/backends/device/device_choice.hpp"
 #include "runtime/backends/device/host_bound.hpp"
-#include "runtime/backends/device/staging_lane.hpp"
+#include "runtime/backends/device/staging/staging_lane.hpp"
 #include "runtime/backends/hierarchical/bucket_queue.hpp"
 #include "runtime/bucket/backend.hpp"
 #include "runtime/device/open_device.hpp"

@@ -13,9 +13,9 @@
 #include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/backends/device/device_options.hpp"
 #include "runtime/backends/device/host_bound.hpp"
-#include "runtime/backends/device/staged_copies.hpp"
-#include "runtime/backends/device/staging_lane.hpp"
-#include "runtime/backends/device/staging_plan.hpp"
+#include "runtime/backends/device/staging/staged_copies.hpp"
+#include "runtime/backends/device/staging/staging_lane.hpp"
+#include "runtime/backends/device/staging/staging_plan.hpp"
 
 namespace horo::runtime {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/device/staged_copies.hpp"
+#include "runtime/backends/device/staging/staged_copies.hpp"
 
 #include <algorithm>
 #include <cstring>

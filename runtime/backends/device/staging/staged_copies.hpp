@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/backends/device/staging_lane.hpp"
-#include "runtime/backends/device/staging_plan.hpp"
+#include "runtime/backends/device/staging/staging_lane.hpp"
+#include "runtime/backends/device/staging/staging_plan.hpp"
 #include "runtime/bucket/bucket_timer.hpp"
 
 namespace horo::runtime {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/device/pinned_slots.hpp"
+#include "runtime/backends/device/staging/pinned_slots.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "runtime/backends/device/pinned_slots.hpp"
+#include "runtime/backends/device/staging/pinned_slots.hpp"
 #include "runtime/device/open_device.hpp"
 
 namespace horo::runtime {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/device/staging_plan.hpp"
+#include "runtime/backends/device/staging/staging_plan.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/device/staging_lane.hpp"
+#include "runtime/backends/device/staging/staging_lane.hpp"
 
 #include <algorithm>
 
