@@ -71,7 +71,15 @@ TEST_CASE("no trial starts that the budget has no time for") {
   CHECK(driver.state().trials.size() == 3);
   CHECK(driver.outcome().setting == driver.space().fallback());
   const auto text = stop_text(driver, TrialStop::out_of_time, {.most_seconds = 35});
-  CHECK(text.find("ended after 3 trials of 10 s each") != std::string::npos);
+  CHECK(text.find("after 3 trials of 10 s each; about 12 take --budget 121s") != std::string::npos);
+}
+
+TEST_CASE("a budget that was too short for many trials is followed by the advice of a larger one") {
+  auto driver = driver_of({.most_seconds = 225});
+  REQUIRE(run_trials(driver, 10) == TrialStop::out_of_time);
+  const auto text = stop_text(driver, TrialStop::out_of_time, {.most_seconds = 225});
+  CHECK(text.find("after 22 trials of 10 s each; about 44 take --budget 441s") !=
+        std::string::npos);
 }
 
 TEST_CASE("a budget that ends in the first trial has measured nothing") {
