@@ -75,8 +75,8 @@ class State:
             self._live.append(operation)
 
     def keep(self, work):
-        """Before torch 2.6, C++ code keeps only the C++ part of a Work. Without its Python part, waiting
-        for it would never end."""
+        """C++ code of some versions of torch keeps only the C++ part of a Work. Without its Python part,
+        waiting for it would never end."""
         if _versions.LOSES_WORKS:
             while len(self._unwaited) >= 1024:
                 self._unwaited.pop(next(iter(self._unwaited)), None)

@@ -9,8 +9,9 @@ import torch
 
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
-# C++ code of these versions holds the C++ part of a Work written in Python, but not its Python part.
-LOSES_WORKS = VERSION < (2, 6)
+# C++ code of some versions holds the C++ part of a Work written in Python, but not its Python part. 2.6 and older ones
+# do, 2.13 does not.
+LOSES_WORKS = VERSION < (2, 13)
 
 def register(backend_class, name, creator, devices):
     """Backend.register_backend() in any version."""
