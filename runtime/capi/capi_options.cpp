@@ -106,6 +106,7 @@ tuning::TunerOptions read_tuner(const Settings& settings) {
 /// The knob is on by default, for tensors in host memory.
 ByHostsUse by_hosts_of(const Settings& settings) {
   if (!settings.get(knobs::kHierarchicalAllreduce)) return ByHostsUse::never;
+  if (settings.get(knobs::kDeterministic)) return ByHostsUse::unordered;
   const bool asked = settings.is_set(knobs::kHierarchicalAllreduce.text.key);
   return asked ? ByHostsUse::preferred : ByHostsUse::fallback;
 }

@@ -20,7 +20,7 @@ versions=(sh -c 'HORO_SOFTWARE_NCCL="version=2280$(hostname | tr -d h) $PLAN" ex
 seeds() {
   local on=$1 way=$2
   shift 2
-  try timeout 250 horo run -H "$on" --tag off --log-level info env "$@" "$tests/gpu_rank" seeds 1 "$count"
+  try timeout 100 horo run -H "$on" --tag off --log-level info env "$@" "$tests/gpu_rank" seeds 1 "$count"
   expect "exit code by '$way' ($err)" "$code" 0
   expect_in "the end by '$way'" "$out" "$count seeds agree"
   expect_in "the way" "$err" "ranks move tensors in device memory by $way"
@@ -40,42 +40,13 @@ seeds() {
   seeds h1:2,h2:2 "nccl inside each host and nccl and staged" $own HORO_HIERARCHICAL_ALLREDUCE=1 \
     HORO_SOFTWARE_NCCL=room=1 HORO_SOFTWARE_NCCL_FOLDER="$scratch"
   # NCCL cannot connect the hosts, because they share no folder.
-  seeds h1:2,h2:1 "nccl inside each host and staged" $own HORO_START_TIMEOUT=4
+  seeds h1:2,h2:1 "nccl inside each host and staged" $own HORO_START_TIMEOUT=15
 }
-expect_in "the reason" "$err" "nccl: ranks 0, 1, 2 still waited for the others after 4 s"
+expect_in "the reason" "$err" "still waited for the others after 15 s"
 # The user has switched it off.
 try timeout 100 horo run -H h1:2,h2:2 --tag off --log-level info --no-hierarchical-allreduce env GPU_RANK_DEVICES=1 \
   HORO_SOFTWARE_DEVICE=devices=2 PLAN= "${versions[@]}" "$tests/gpu_rank" seeds 1 1
 expect "exit code when it is off ($err)" "$code" 0
 expect_in "the way when it is off" "$err" "by staged"
 expect_in "the reason when it is off" "$err" "nccl by hosts: rank 0: hierarchical.allreduce is false"
-# run_by BY SCENARIO [ARGUMENT...]: three ranks on two hosts, with BY inside the hosts and all sums by hosts.
-run_by() {
-  local by=$1
-  shift
-  try timeout 100 horo run -H h1:2,h2:1 --tag off env GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=2 "$kernels" \
-    HORO_HIERARCHICAL_ALLREDUCE=1 HORO_GPU_OPERATIONS="$by" PLAN= "${versions[@]}" "$tests/gpu_rank" "$@"
-}
-for by in nccl ipc; do
-  # A rank is lost while its device hangs.
-  run_by $by loss device
-  expect "exit code of a loss by $by ($err)" "$code" 3
-  expect_in "the word of the loss by $by" "$out" "rank 2 was told"
-  # A device fails: the first copy or launch behind the submission, or a later error of the device.
-  for fault in fail=cuMemcpyAsync@3:719 fail=cuEventRecord@4:719 async=9:700; do
-    run_by $by breaks "$fault" - ""
-    expect "exit code of $fault by $by ($err)" "$code" 0
-    expect_in "the word of $fault by $by" "$out" "rank 2 was told"
-  done
-done
-# A call fails, whichever it is: with SEEDS.
-for call in cuMemcpyAsync cuEventRecord cuStreamWaitEvent cuEventCreate cuMemAlloc cuMemHostAlloc cuLaunchKernel ncclGroupEnd; do
-  for ((number = 1; number <= 5 && count > 4; ++number)); do
-    device="fail=$call@$number:719" nccl=-
-    case $call in nccl*) device=- nccl="fail=$call@$number:1" ;; esac
-    run_by nccl either "$device" "$nccl"
-    expect "exit code of $call $number ($err)" "$code" 0
-    expect_in "the end of $call $number" "$out" "rank 2 has ended"
-  done
-done
 nothing_left h1 h2

@@ -47,8 +47,10 @@ std::vector<DeviceSpan> ByHostsBucket::spans(const Stretch& stretch, bool result
 
 /// Puts a new event on the stream.
 Status ByHostsBucket::record(SharedEvent& event, StreamHandle stream) const {
-  HORO_TRY(event, lane_.gpu().event());
-  return device().record(event.get(), stream);
+  HORO_TRY(auto made, lane_.gpu().event());
+  HORO_TRY_STATUS(device().record(made.get(), stream));
+  event = std::move(made);
+  return {};
 }
 
 // -- Among the devices of a host ------------------------------------------------------------------
@@ -347,8 +349,9 @@ void ByHostsBucket::forget() {
   const bool marked = ends && end && mark_end(*end).has_value();
   for (auto& stretch : stretches_) {
     if (stretch.slot != nullptr) {
+      // Without an event a copy may have been started all the same.
       const auto left =
-          stretch.copied == nullptr ? Result<bool>(true) : device().done(stretch.copied.get());
+          stretch.copied == nullptr ? Result<bool>(false) : device().done(stretch.copied.get());
       if (left && *left) {
         PinnedSlots::put(*stretch.slot);
       } else {

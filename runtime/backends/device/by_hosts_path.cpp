@@ -42,6 +42,8 @@ std::string ByHostsPath::described() const {
 Result<std::string> ByHostsPath::offer(Device& device, int /*position*/, int /*members*/) {
   if (parts_.use == ByHostsUse::never)
     return fail(Errc::unavailable, "hierarchical.allreduce is false");
+  if (parts_.use == ByHostsUse::unordered)
+    return fail(Errc::unavailable, "deterministic is true, and sums by hosts have another order");
   if (!parts_.why_not.empty()) return fail(Errc::unavailable, "{}", parts_.why_not);
   const auto& hierarchy = place_.hierarchy;
   HORO_TRY(auto inner, parts_.inner->offer(device, hierarchy.local_rank, hierarchy.local_ranks));
@@ -67,6 +69,9 @@ bool ByHostsPath::takes(const Signature& like) const {
   const bool scaled = like.prescale != 1 || like.postscale != 1;
   const bool sums = like.op == ReduceOp::sum || like.op == ReduceOp::average;
   if (scaled && (!sums || !is_floating(like.dtype))) return false;
+  // The sum inside a host is rounded to the tensor's type before it is made smaller: too large for
+  // this one.
+  if (like.dtype == DType::f16 && (scaled || like.op == ReduceOp::average)) return false;
   auto inside = like;
   inside.prescale = inside.postscale = 1;
   if (inside.op == ReduceOp::average) inside.op = ReduceOp::sum;

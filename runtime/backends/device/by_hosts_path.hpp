@@ -16,6 +16,7 @@ enum class ByHostsUse : std::uint8_t {
   fallback,   ///< Where no path connects all devices.
   preferred,  ///< Always. The user has asked for it.
   never,      ///< The user has switched it off.
+  unordered,  ///< Sums have to be in the order of ranks, which those inside a host are not.
 };
 
 class ByHostsPath final : public DevicePath {

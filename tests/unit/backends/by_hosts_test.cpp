@@ -80,7 +80,9 @@ TEST_CASE("the owners of a slice are the ranks with one local number, in the ord
 TEST_CASE("sums whose parts may not be rounded or that need all inputs do not go by hosts") {
   const auto path = path_of({0, 0, 1, 1}, 0);
   CHECK(path.takes(sum_of(DType::f32)));
-  CHECK(path.takes(sum_of(DType::f16, ReduceOp::average)));
+  CHECK(path.takes(sum_of(DType::f16, ReduceOp::sum)));
+  CHECK(path.takes(sum_of(DType::bf16, ReduceOp::average)));
+  CHECK_FALSE(path.takes(sum_of(DType::f16, ReduceOp::average)));  // Of large values.
   CHECK(path.takes(sum_of(DType::i64, ReduceOp::max)));
   CHECK_FALSE(path.takes(sum_of(DType::i64, ReduceOp::average)));
   CHECK_FALSE(path.takes(sum_of(DType::f16, ReduceOp::product)));
