@@ -93,7 +93,8 @@ class AmdReader final : public Reader {
       }
       // Those behind a lost one have other numbers now; their ranks still use the old ones.
       same->index = gpu.index;
-      gpu = *same;
+      gpu = std::move(*same);
+      now.erase(same);  // Parts of one GPU may have the same address and no UUID: each counts once.
     }
     return known_;
   }

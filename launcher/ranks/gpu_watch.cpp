@@ -98,7 +98,8 @@ std::string GpuWatch::faults() const {
 void GpuWatch::note(const std::string& fault) {
   log::warn("agent", "{}", fault);
   const MutexLock lock(mutex_);
-  if (faults_.find(fault) != std::string::npos) return;
+  constexpr std::size_t kMostText = 4096;  // The first ones say what has happened.
+  if (faults_.size() > kMostText || faults_.find(fault) != std::string::npos) return;
   faults_ += (faults_.empty() ? "" : "; ") + fault;
 }
 
