@@ -82,8 +82,11 @@ def declare(
     for what, factor in (("prescale", prescale), ("postscale", postscale)):
         if factor != factor:
             raise ValueError(f"{record.name.decode()}: the {what} factor is not a number (nan)")
+    group_name, group_size = group or (None, 0)
+    wire_dtype, wire_feedback = wire
     description = _handles.Description(
-        kind, op, code, tuple(shape), root, prescale, postscale, *(group or (None, 0)), *wire, memory
+        kind, op, code, tuple(shape), root, prescale, postscale, group_name, group_size, wire_dtype,
+        wire_feedback, memory
     )
     record.signature = None
     record.description = description
