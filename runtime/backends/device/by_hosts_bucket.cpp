@@ -126,11 +126,13 @@ Status ByHostsBucket::gather(Stretch& stretch) {
     auto* const stream = staging_.first().to_device;
     stretch.timer = timer_of(lane_.gpu(), bucket_.outcome);
     stretch.timer.enter(DevicePhase::to_device, stream);
+    stretch.stray = true;
     HORO_TRY_STATUS(device().copy(slice_of(stretch), stretch.slot->memory,
                                   stretch.own * size_of(bucket_.like.dtype), stream));
     stretch.timer.leave();
     HORO_TRY_STATUS(record(ready, stream));
     stretch.copied = ready;
+    stretch.stray = false;
   }
   Bucket bucket{.like = like_of(Kind::allgather), .parts = {}};
   for (int r = 0; r < place.hierarchy.local_ranks; ++r)
@@ -166,9 +168,11 @@ Result<bool> ByHostsBucket::fetch_next() {
     HORO_TRY_STATUS(device().wait(stream, stretch.scatter.finished.get()));
     stretch.timer = timer_of(lane_.gpu(), bucket_.outcome);
     stretch.timer.enter(DevicePhase::to_host, stream);
+    stretch.stray = true;
     HORO_TRY_STATUS(device().copy(stretch.slot->memory, slice_of(stretch), bytes, stream));
     stretch.timer.leave();
     HORO_TRY_STATUS(record(stretch.copied, stream));
+    stretch.stray = false;
   }
   ++fetched_;
   return true;
@@ -349,10 +353,9 @@ void ByHostsBucket::forget() {
   const bool marked = ends && end && mark_end(*end).has_value();
   for (auto& stretch : stretches_) {
     if (stretch.slot != nullptr) {
-      // Without an event a copy may have been started all the same.
       const auto left =
-          stretch.copied == nullptr ? Result<bool>(false) : device().done(stretch.copied.get());
-      if (left && *left) {
+          stretch.copied == nullptr ? Result<bool>(true) : device().done(stretch.copied.get());
+      if (!stretch.stray && left && *left) {
         PinnedSlots::put(*stretch.slot);
       } else {
         PinnedSlots::abandon(*stretch.slot);

@@ -66,6 +66,7 @@ class ByHostsBucket final : public HostBound {
     Step gather;
     PinnedSlots::Slot* slot = nullptr;  ///< The slice in host memory. Null: there is none.
     SharedEvent copied;                 ///< Behind the last copies that were put on a stream.
+    bool stray = false;                 ///< A copy may use the slot, and no event tells its end.
     PhaseTimer timer;                   ///< It measures these copies.
   };
 
