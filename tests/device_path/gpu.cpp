@@ -163,4 +163,15 @@ std::string Gpu::nccl_findings() {
   return text_of(findings);
 }
 
+horo_submission declared(const Gpu& gpu, horo_tensor_desc like, void* memory, void* stream) {
+  like.memory = HORO_MEMORY_DEVICE;
+  horo_submission given = HORO_SUBMISSION_INIT;
+  require(horo_declare(&like, &given.tensor) == HORO_OK, horo_last_error());
+  given.in = given.out = memory;
+  given.memory = HORO_MEMORY_DEVICE;
+  given.device = gpu.device();
+  given.stream = stream;
+  return given;
+}
+
 }  // namespace horo::tests

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "horo/horo.h"
 #include "tests/software_device/software_device.h"
 
 namespace horo::tests {
@@ -80,5 +81,8 @@ class Gpu {
 
 /// Ends the process unless `good`.
 void require(bool good, const std::string& what);
+
+/// Declares a tensor in device memory, and returns its submission in place.
+horo_submission declared(const Gpu& gpu, horo_tensor_desc like, void* memory, void* stream);
 
 }  // namespace horo::tests

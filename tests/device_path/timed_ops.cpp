@@ -25,17 +25,9 @@ horo_op submit(const Gpu& gpu, const char* name, void* memory, std::int64_t coun
   like.name = name;
   like.ndim = 1;
   like.shape = &count;
-  like.memory = HORO_MEMORY_DEVICE;
   like.group = "slow";
   like.group_size = 2;
-  horo_tensor tensor = 0;
-  require(horo_declare(&like, &tensor) == HORO_OK, horo_last_error());
-  horo_submission given = HORO_SUBMISSION_INIT;
-  given.tensor = tensor;
-  given.in = given.out = memory;
-  given.memory = HORO_MEMORY_DEVICE;
-  given.device = gpu.device();
-  given.stream = stream;
+  const auto given = declared(gpu, like, memory, stream);
   horo_op op = 0;
   require(horo_submit_with(&given, &op) == HORO_OK, horo_last_error());
   return op;

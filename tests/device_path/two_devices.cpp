@@ -82,17 +82,9 @@ class Half {
     like.name = name.c_str();
     like.ndim = 1;
     like.shape = &kCount;
-    like.memory = HORO_MEMORY_DEVICE;
     like.group = group.c_str();
     like.group_size = 2;
-    horo_tensor tensor = 0;
-    require(horo_declare(&like, &tensor) == HORO_OK, horo_last_error());
-    horo_submission given = HORO_SUBMISSION_INIT;
-    given.tensor = tensor;
-    given.in = given.out = memory_;
-    given.memory = HORO_MEMORY_DEVICE;
-    given.device = gpu_.device();
-    given.stream = stream_;
+    const auto given = declared(gpu_, like, memory_, stream_);
     require(horo_submit_with(&given, &op_) == HORO_OK, horo_last_error());
   }
 
@@ -170,14 +162,7 @@ int second_device(const Gpu& gpu, char** /*arguments*/) {
   like.name = "second";
   like.ndim = 1;
   like.shape = &one;
-  like.memory = HORO_MEMORY_DEVICE;
-  horo_tensor tensor = 0;
-  require(horo_declare(&like, &tensor) == HORO_OK, horo_last_error());
-  horo_submission given = HORO_SUBMISSION_INIT;
-  given.tensor = tensor;
-  given.in = given.out = memory;
-  given.memory = HORO_MEMORY_DEVICE;
-  given.device = 1;
+  const auto given = declared(other, like, memory, nullptr);
   horo_op op = 0;
   require(horo_submit_with(&given, &op) == HORO_UNSUPPORTED, "it is not refused");
   const std::string message = horo_last_error();
