@@ -73,7 +73,7 @@ std::string_view describe_xid(unsigned long long number) {
 }
 
 GpuWatch::GpuWatch(std::string root) : root_(std::move(root)) {
-  // To ask a driver may take long; ranks need not wait for it.
+  // A driver may take long to answer. The thread waits for it, so that ranks start without delay.
   if (std::getenv("HORO_NVML_LIBRARY") != nullptr || !discovery::nvidia_gpus(root_).empty()) {
     thread_ = start_quiet_thread([this] { watch_nvidia(); });
   } else if (discovery::has_amd_driver(root_)) {

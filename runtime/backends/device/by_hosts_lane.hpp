@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a set needs for sums that go by hosts, one bucket after the other.
+// The stream, the pinned memory and the sums between hosts that the by-hosts buckets of one process
+// set share. One bucket uses them at a time.
 #pragma once
 
 #include <array>

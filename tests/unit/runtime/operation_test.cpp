@@ -54,7 +54,7 @@ TEST_CASE("a callback that comes while the operation ends finds it done") {
                                   nullptr));
     });
     while (!runs) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // It may come that far.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Time to reach the callback.
   };
   CHECK_FALSE(ending->finish({}));
   other.join();
