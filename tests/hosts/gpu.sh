@@ -3,10 +3,8 @@
 # Tensors in device memory over several hosts, by NCCL and through host memory, on software devices.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-[ -x "$HORO_BIN/../tests/gpu_rank" ] || skip "built without the software device"
-on_hosts 2
-tests=$(cd "$HORO_BIN/../tests" && pwd)
-export HORO_GPU_DRIVER=$tests/horo-software-device.so HORO_GPU_NCCL=$tests/horo-software-nccl.so
+# shellcheck source=tests/hosts/gpu_lib.sh
+. "$(dirname "$0")/gpu_lib.sh"
 
 # The hosts' /dev/shm differ, so the software NCCL meets in a folder that they share.
 # seeds OPERATIONS COUNT [VARIABLE=VALUE...]: sets that overlap within a host and across both.

@@ -4,17 +4,10 @@
 # devices. SEEDS=N plays N seeds in each way instead of a few.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-[ -x "$HORO_BIN/../tests/gpu_rank" ] || skip "built without the software device"
-on_hosts 2
-tests=$(cd "$HORO_BIN/../tests" && pwd)
-export HORO_GPU_DRIVER=$tests/horo-software-device.so HORO_GPU_NCCL=$tests/horo-software-nccl.so
-kernels=HORO_GPU_KERNELS=$HORO_SOURCE/tests/software_device/software_kernels
+# shellcheck source=tests/hosts/gpu_lib.sh
+. "$(dirname "$0")/gpu_lib.sh"
 own="GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=3"
 count=${SEEDS:-4}
-
-# Each host has a version of NCCL of its own, so that it cannot connect them.
-# shellcheck disable=SC2016 # the rank's
-versions=(sh -c 'HORO_SOFTWARE_NCCL="version=2280$(hostname | tr -d h) $PLAN" exec "$@"' versions)
 
 # seeds HOSTS WAY [WORD...]: sets that overlap within a host and across both. The first one has the way.
 seeds() {
